@@ -1,0 +1,124 @@
+"""What a data set is: two tables of images, one of training classes and one of classes never trained on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from sfora_ray.arrays import Int64, UInt8
+from sfora_ray.errors import DataError
+from sfora_ray.options import Options
+
+
+class ImageSource(Protocol):
+    """Decoded images by row number. Small enough to be sent to a loader process: a path list or a memory map."""
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        ...
+
+    def __getitem__(self, row: int) -> UInt8:
+        """Return image ``row`` as uint8 ``(H, W, C)``, ``C`` 1 or 3."""
+        ...
+
+
+@dataclass(frozen=True)
+class ImageTable:
+    """One split of a data set.
+
+    Attributes:
+        ids: stable ids, unique within the data set, equal on every machine (e.g. a path below the root).
+        labels: ``(N,)`` positions in ``class_names``.
+        class_names: the classes of this split, ``C`` of them.
+        images: the pixels, row by row.
+    """
+
+    ids: tuple[str, ...]
+    labels: Int64
+    class_names: tuple[str, ...]
+    images: ImageSource
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        return len(self.ids)
+
+    def rows(self, chosen: Int64) -> ImageTable:
+        """Return the table of the chosen rows; classes that keep no row are dropped and labels renumbered."""
+        kept, labels = np.unique(self.labels[chosen], return_inverse=True)
+        return ImageTable(
+            tuple(self.ids[row] for row in chosen),
+            labels.astype(np.int64),
+            tuple(self.class_names[label] for label in kept),
+            ChosenRows(self.images, chosen),
+        )
+
+
+@dataclass(frozen=True)
+class ChosenRows:
+    """An image source that shows some rows of another."""
+
+    source: ImageSource
+    chosen: Int64
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        return len(self.chosen)
+
+    def __getitem__(self, row: int) -> UInt8:
+        """Return image ``row`` of the choice."""
+        return self.source[int(self.chosen[row])]
+
+
+@dataclass(frozen=True)
+class ImageDataset:
+    """A data set whose train and test classes are proved disjoint.
+
+    Attributes:
+        name: as in the data table.
+        channels: 1 or 3.
+        digest: a short hash of every id and label: two runs with one digest saw the same rows.
+        train: images of the training classes.
+        test: images of classes that training never sees.
+        notes: what a reader must know, e.g. ``5 classes with fewer than 2 images left out (5 images)``.
+    """
+
+    name: str
+    channels: int
+    digest: str
+    train: ImageTable
+    test: ImageTable
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        shared = sorted(set(self.train.class_names) & set(self.test.class_names))
+        if shared:
+            raise DataError(
+                f"data {self.name}: train and test classes must be disjoint, got {len(shared)} in both "
+                f"({', '.join(shared[:5])}). Correct the split."
+            )
+        _refuse_repeats(self.name, (*self.train.ids, *self.test.ids))
+
+
+def _refuse_repeats(name: str, ids: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for identifier in ids:
+        if identifier in seen:
+            raise DataError(f"data {name}: image ids must be unique, got '{identifier}' twice. Remove one of them.")
+        seen.add(identifier)
+
+
+class DatasetOptions(Options, ABC):
+    """Options of a data set; ``name`` is its key in the data table."""
+
+    @abstractmethod
+    def load(self, cache_dir: Path) -> ImageDataset:
+        """Read the table. Large prepared files may be kept below ``cache_dir`` and shared by processes.
+
+        Raises:
+            DataError: the data are absent or break a rule; the message names the file or class.
+        """
