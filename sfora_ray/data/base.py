@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from sfora_ray.options import Options
 
 
 class ImageSource(Protocol):
-    """Decoded images by row number. Small enough to be sent to a loader process: a path list or a memory map."""
+    """Decoded images by row number. Small enough to be sent to a loader process: paths or a memory map."""
 
     def __len__(self) -> int:
         """Return the number of images."""
@@ -104,12 +105,50 @@ class ImageDataset:
         _refuse_repeats(self.name, (*self.train.ids, *self.test.ids))
 
 
+def make_dataset(
+    *, name: str, channels: int, train: ImageTable, test: ImageTable, notes: tuple[str, ...] = ()
+) -> ImageDataset:
+    """Join two splits to a data set, with the digest of every id and class name.
+
+    Raises:
+        DataError: a split is empty, a class is in both, or an id is there twice.
+    """
+    for split, table in (("train", train), ("test", test)):
+        if not len(table):
+            raise DataError(f"data {name}: the {split} split must have images, got none. Correct the split.")
+    digest = digest_of_rows(train, test)
+    return ImageDataset(name, channels, digest, train, test, notes)
+
+
+def digest_of_rows(*tables: ImageTable) -> str:
+    """Return 16 hexadecimal digits that change with any id, class or split of the tables."""
+    hasher = hashlib.blake2b(digest_size=8)
+    for table in tables:
+        for identifier, label in zip(table.ids, table.labels, strict=True):
+            hasher.update(f"{identifier}\0{table.class_names[label]}\0".encode())
+        hasher.update(b"\1")
+    return hasher.hexdigest()
+
+
 def _refuse_repeats(name: str, ids: Iterable[str]) -> None:
     seen: set[str] = set()
     for identifier in ids:
         if identifier in seen:
-            raise DataError(f"data {name}: image ids must be unique, got '{identifier}' twice. Remove one of them.")
+            raise DataError(
+                f"data {name}: image ids must be unique, got '{identifier}' twice. Remove one of them."
+            )
         seen.add(identifier)
+
+
+@dataclass(frozen=True)
+class SplitCounts:
+    """How many classes and images a data set has, and channels of an image."""
+
+    train_classes: int
+    train_images: int
+    test_classes: int
+    test_images: int
+    channels: int
 
 
 class DatasetOptions(Options, ABC):
@@ -122,3 +161,7 @@ class DatasetOptions(Options, ABC):
         Raises:
             DataError: the data are absent or break a rule; the message names the file or class.
         """
+
+    def published_counts(self) -> SplitCounts | None:
+        """Return the published counts where the data set has one fixed form: a plan can be made from them."""
+        return None

@@ -26,6 +26,10 @@ class Objective(nn.Module, ABC):
     def parameter_groups(self, base_lr: float) -> tuple[ParameterGroup, ...]:
         """Return every own parameter in exactly one group; ``base_lr`` is the backbone's rate."""
 
+    def diagnostics(self) -> dict[str, float]:
+        """Return what else about the objective is worth a curve; nothing, unless a loss says otherwise."""
+        return {}
+
 
 class LossOptions(Options, ABC):
     """Options of an objective."""

@@ -1,0 +1,63 @@
+"""What a pack came to, on the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+from sfora_ray.pack.run_folder import RunFolder
+from sfora_ray.pack.summary import FoldFacts, Summary
+
+_SHOWN = {"recall_at_1": "R@1", "recall_at_2": "R@2", "recall_at_4": "R@4", "recall_at_8": "R@8", "map_at_r": "MAP@R"}
+
+
+def print_summary(console: Console, summary: Summary, run: RunFolder) -> None:
+    """Print members, single, pack sizes and folds, what they were selected and fitted on, and where to read more."""
+    pack = summary.pack
+    missing = pack.num_planned - pack.num_members
+    console.print(
+        f"\n[bold]{pack.name}[/bold] {pack.dataset}, {pack.objective}, {pack.recipe}: {pack.num_members} members"
+        + (f" of {pack.num_planned} ([red]{missing} failed[/red])" if missing else "")
+        + f"; epochs selected on {pack.selection}; {pack.num_queries} queries",
+        highlight=False,
+    )
+    console.print(_table(summary))
+    console.print(
+        "ci95: single, t interval of the mean over members; pack and folds, bootstrap over test classes of this one "
+        "pack. fitted on test: an upper bound, not a result.",
+        style="dim",
+        highlight=False,
+    )
+    report = run.report_path / "index.html"
+    if report.is_file():
+        console.print(f"report  {report}", soft_wrap=True, highlight=False)
+
+
+def _table(summary: Summary) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("", "dim", "fitted on", *_SHOWN.values(), "R@1 ci95", "retained"):
+        table.add_column(column, justify="left" if column in ("", "fitted on") else "right", no_wrap=True)
+    for member in summary.members:
+        scores = [_number(member.metrics.get(key)) for key in _SHOWN]
+        note = "" if member.status == "finished" else member.status
+        table.add_row(f"{member.id} seed {member.seed}", str(summary.pack.dim), note, *scores, "", "", style="dim")
+    single = [_number(summary.single[key].mean) for key in _SHOWN]
+    spread = summary.single["recall_at_1"]
+    table.add_row(f"single, mean of {spread.n}", str(summary.pack.dim), "", *single, _interval(spread.ci95), "")
+    for fold in summary.folds:
+        table.add_row(*_fold_cells(fold))
+    return table
+
+
+def _fold_cells(fold: FoldFacts) -> list[str]:
+    fitted = "test (upper bound)" if fold.fitted_on == "test" else fold.fitted_on
+    scores = [_number(fold.metrics.get(key)) for key in _SHOWN]
+    return [fold.name, str(fold.dim), fitted, *scores, _interval(fold.ci95), f"{100 * fold.retained:.1f} %"]
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _interval(ends: tuple[float, float] | None) -> str:
+    return "" if ends is None else f"\\[{ends[0]:.4f}, {ends[1]:.4f}]"

@@ -1,0 +1,1 @@
+"""The only room that knows Ray: where members run, and how their embeddings come together."""

@@ -1,0 +1,26 @@
+"""Which collective backend a member's workers can use, from the hardware they really see."""
+
+from __future__ import annotations
+
+import ray
+
+from sfora_ray.config.pack import ResourceOptions
+
+
+@ray.remote(num_cpus=0, max_retries=2)
+def _sees_cuda() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def collective_backend(resources: ResourceOptions, timeout_seconds: float) -> str:
+    """Return ``nccl`` where workers see a GPU of their own, else ``gloo``.
+
+    Ray's own choice goes by the scheduled resource, which may exist without hardware. NCCL refuses two ranks on one
+    device, so shares of a GPU get gloo as well.
+    """
+    if resources.gpus_per_worker < 1:
+        return "gloo"
+    seen = _sees_cuda.options(num_gpus=resources.gpus_per_worker).remote()
+    return "nccl" if ray.get(seen, timeout=timeout_seconds) else "gloo"

@@ -1,0 +1,62 @@
+"""How many members fit on the cluster at a time, and what is missing when none does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import ray
+from ray._private.state import state as cluster_state
+
+from sfora_ray.config.pack import ResourceOptions
+from sfora_ray.errors import ResourceError
+
+# Shares such as 0.1 + 0.2 are sums of floats; Ray itself counts in ten-thousandths.
+_ROUNDING = 1e-4
+
+
+def need_per_worker(resources: ResourceOptions) -> dict[str, float]:
+    """Return the resources of one worker, without those it does not need."""
+    need = {"CPU": float(resources.cpus_per_worker), "GPU": float(resources.gpus_per_worker)}
+    return {name: amount for name, amount in need.items() if amount > 0}
+
+
+def workers_that_fit(nodes: Sequence[Mapping[str, float]], need: Mapping[str, float]) -> int:
+    """Return how many workers with this need fit, each whole on one node."""
+    return sum(
+        min(int((node.get(name, 0.0) + _ROUNDING) // amount) for name, amount in need.items()) for node in nodes
+    )
+
+
+def members_that_fit(resources: ResourceOptions) -> int:
+    """Return how many members fit on the cluster as it is now, at most ``max_concurrent_members``."""
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    fit = workers_that_fit(nodes, need_per_worker(resources)) // resources.workers_per_member
+    return min(fit, resources.max_concurrent_members or fit)
+
+
+def refuse_impossible(resources: ResourceOptions) -> None:
+    """Prove that a member can run some time, before anything starts.
+
+    A cluster that scales by itself is judged by the most it may become, if its configuration says so.
+
+    Raises:
+        ResourceError: a member needs more than there is; the message has both sides.
+    """
+    need = need_per_worker(resources)
+    total = {name: amount * resources.workers_per_member for name, amount in need.items()}
+    most = cluster_state.get_max_resources_from_cluster_config() or {}
+    if most and all(most.get(name, 0) >= amount for name, amount in total.items()):
+        return
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    if workers_that_fit(nodes, need) >= resources.workers_per_member:
+        return
+    raise ResourceError(
+        f"resources: one member needs {in_words(total)} ({resources.workers_per_member} worker(s) of "
+        f"{in_words(need)}, each on one node), got a cluster of {len(nodes)} node(s) with "
+        f"{in_words(ray.cluster_resources())}. Lower resources.* or join more nodes."
+    )
+
+
+def in_words(amounts: Mapping[str, float]) -> str:
+    """Return e.g. ``2 CPU, 0.5 GPU``."""
+    return ", ".join(f"{amounts.get(name, 0):g} {name}" for name in ("CPU", "GPU") if name in amounts or name == "CPU")

@@ -1,0 +1,1 @@
+"""YAML to frozen, typed records; names to components."""

@@ -1,0 +1,48 @@
+"""The records that travel: a spec to the worker that trains a member, a result back."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sfora_ray.config.pack import PackConfig
+from sfora_ray.options import Options
+
+
+class MemberSpec(Options):
+    """Everything a worker needs to train one member."""
+
+    id: str
+    """``m00``, ``m01`` and so on, the member's place in the pack."""
+    seed: int
+    config: PackConfig
+
+    @property
+    def folder_name(self) -> str:
+        """Return the name of the member's folder in the run folder."""
+        return f"{self.id}-seed{self.seed}"
+
+
+class MemberResult(Options):
+    """What became of one member; a failed member is a result too."""
+
+    id: str
+    seed: int
+    status: Literal["finished", "failed"]
+    reason: str = ""
+    """Why it failed: one line; the worker's log has the traceback."""
+    best_epoch: int | None = None
+    selected_on: Literal["validation", "test", "last"] | None = None
+    metrics: dict[str, float] = {}
+    """Test metrics of the selected epoch."""
+    train_seconds: float = 0.0
+    """Wall time of training steps, evaluation left out."""
+    images_per_second: float = 0.0
+    images_decoded: int = 0
+    """Images that had to be decoded; 0 where another member had filled the node's cache."""
+    device: str = ""
+    accelerators: tuple[str, ...] = ()
+    """Ids of the GPUs that Ray scheduled for the first worker."""
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What was left out of data or batches on purpose."""
+    dataset_digest: str = ""

@@ -1,0 +1,50 @@
+"""``a.b.c=value`` on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sfora_ray.config.yaml_text import parse_yaml
+from sfora_ray.errors import ConfigError
+
+
+def apply_overrides(values: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """Return ``values`` with each ``dotted.path=YAML value`` set; a number in a path indexes a list.
+
+    Raises:
+        ConfigError: an override has no ``=``, or walks through something that has no such place.
+    """
+    result: dict[str, Any] = _copy(values)
+    for override in overrides:
+        path, equals, text = override.partition("=")
+        if not equals or not path:
+            raise ConfigError(f"override '{override}': must be path=value, for instance optimizer.lr=1e-4.")
+        _set(result, path.split("."), parse_yaml(text, place=f"override '{override}'"), override)
+    return result
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in value.items()}
+    return [_copy(item) for item in value] if isinstance(value, list) else value
+
+
+def _set(values: dict[str, Any], path: list[str], value: Any, override: str) -> None:
+    place: Any = values
+    for key in path[:-1]:
+        place = place.setdefault(key, {}) if isinstance(place, dict) else _item(place, key, override)
+    if isinstance(place, dict):
+        place[path[-1]] = value
+        return
+    _item(place, path[-1], override)
+    place[int(path[-1])] = value
+
+
+def _item(place: Any, key: str, override: str) -> Any:
+    if not isinstance(place, list) or not key.isdigit() or int(key) >= len(place):
+        raise ConfigError(
+            f"override '{override}': there is no '{key}' to set below {type(place).__name__} {place!r}. "
+            "Give the whole value instead."
+        )
+    return place[int(key)]

@@ -1,0 +1,200 @@
+"""The whole configuration of a pack: nested, frozen, typed; each part owns its own fields."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
+
+from sfora_ray.config.component import one_of
+from sfora_ray.data import DATASETS, SAMPLERS
+from sfora_ray.data.base import DatasetOptions
+from sfora_ray.data.sampler import SamplerOptions
+from sfora_ray.data.transforms import InputOptions
+from sfora_ray.folds import AnyFold
+from sfora_ray.losses import LOSSES
+from sfora_ray.losses.base import LossOptions
+from sfora_ray.models import ModelOptions
+from sfora_ray.options import Options
+from sfora_ray.recipes import RECIPES
+from sfora_ray.recipes.base import RecipeOptions
+from sfora_ray.tracking import TRACKERS, MlflowOptions
+from sfora_ray.tracking.base import TrackingOptions
+
+if TYPE_CHECKING:
+    AnyDataset = DatasetOptions
+    AnySampler = SamplerOptions
+    AnyLoss = LossOptions
+    AnyRecipe = RecipeOptions
+    AnyTracker = TrackingOptions
+else:
+    AnyDataset = one_of(DATASETS)
+    AnySampler = one_of(SAMPLERS)
+    AnyLoss = one_of(LOSSES)
+    AnyRecipe = one_of(RECIPES)
+    AnyTracker = one_of(TRACKERS)
+
+
+class OptimizerOptions(Options):
+    """The optimiser, its base rates and gradient clipping."""
+
+    name: Literal["adamw", "adam"] = "adamw"
+    """`adamw` decays weights apart from the gradient; `adam` adds L2 to it, as the HIST program does."""
+    lr: PositiveFloat = 1e-4
+    """Rate of the backbone; the rates that a loss derives from a factor start here."""
+    head_lr: PositiveFloat | None = None
+    """Rate of the embedding head; the backbone's where absent."""
+    weight_decay: float = Field(default=1e-4, ge=0)
+    clip_value: PositiveFloat | None = None
+    """Clip each gradient entry to this size (Proxy Anchor's program: 10)."""
+    clip_norm: PositiveFloat | None = None
+    """Clip the norm of all gradients together."""
+
+
+class ScheduleOptions(Options):
+    """Learning rates over epochs."""
+
+    name: Literal["step", "cosine", "constant"] = "step"
+    every_epochs: PositiveInt = 10
+    """`step`: multiply by `gamma` after this many epochs."""
+    gamma: float = Field(default=0.5, gt=0, le=1)
+    warmup_epochs: NonNegativeInt = 1
+    """First epochs in which only the head and the loss's own parameters learn."""
+
+
+class TrainingOptions(Options):
+    """The loop of one member."""
+
+    epochs: PositiveInt = 60
+    evaluate_every: PositiveInt = 5
+    """Evaluate every so many epochs, and after the last."""
+    checkpoint_every: PositiveInt = 1
+    """Save the whole loop state every so many epochs."""
+    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    """Precision of the network; losses, parameters and optimiser stay in fp32."""
+    channels_last: bool = False
+    compile: bool = False
+    deterministic: bool = True
+    """Same spec, same hardware, same bits; off, CUDA may choose faster kernels that differ in the last bit."""
+    loader_workers: NonNegativeInt = 0
+    """Loader processes of each worker; the batches are the same for any number."""
+
+
+class SelectionOptions(Options):
+    """Which epoch of a member is kept, and judged by what."""
+
+    split: Literal["validation", "test", "last"] = "validation"
+    """`validation`: best on held-out training classes. `test`: best on the test classes, as papers print it."""
+    metric: Literal["recall_at_1", "map_at_r"] = "recall_at_1"
+    validation_fraction: float = Field(default=0.2, gt=0, lt=1)
+    """Share of the training classes held out of training, for `validation` only."""
+    validation_seed: NonNegativeInt = 0
+
+
+class EvaluationOptions(Options):
+    """How retrieval is scored."""
+
+    singletons: Literal["skip", "miss"] = "skip"
+    """A query whose class has one image is left out (and counted), or counts as a miss."""
+    nmi: bool = True
+    batch_size: PositiveInt = 128
+    curve_subsets: PositiveInt = 20
+    """At most so many member subsets of each pack size in the pack-size curve."""
+
+
+class ResourceOptions(Options):
+    """What each member is given."""
+
+    workers_per_member: PositiveInt = 1
+    """More than one trains a member data-parallel."""
+    cpus_per_worker: PositiveInt = 1
+    """Also the number of threads that torch uses, so that results do not depend on the machine's cores."""
+    gpus_per_worker: float = Field(default=0, ge=0)
+    """A fraction shares a GPU between members."""
+    max_concurrent_members: PositiveInt | None = None
+    max_failures: NonNegativeInt = 2
+    """How often a member starts again from its checkpoint after its worker or node was lost."""
+    schedule_timeout_seconds: PositiveFloat = 600
+    """How long a member may wait for resources before the pack gives up and names what is missing."""
+
+
+class PackConfig(Options):
+    """A pack: which members to train on what, how to fold and score them, and where to say so."""
+
+    name: str
+    seeds: tuple[NonNegativeInt, ...] = (0, 1, 2, 3, 4)
+    """One member per seed."""
+    data: AnyDataset
+    input: InputOptions = InputOptions()
+    sampler: AnySampler
+    model: ModelOptions
+    loss: AnyLoss
+    recipe: AnyRecipe
+    optimizer: OptimizerOptions = OptimizerOptions()
+    schedule: ScheduleOptions = ScheduleOptions()
+    training: TrainingOptions = TrainingOptions()
+    selection: SelectionOptions = SelectionOptions()
+    evaluation: EvaluationOptions = EvaluationOptions()
+    folds: tuple[AnyFold, ...] = ()
+    resources: ResourceOptions = ResourceOptions()
+    tracking: AnyTracker = MlflowOptions()
+    output: Path = Path("runs")
+    """Folder that holds the run folders."""
+    cache_dir: Path = Path("~/.cache/sfora_ray")
+    """Where prepared data are kept on each node and shared by its members."""
+
+    @field_validator("name")
+    @classmethod
+    def _is_a_slug(cls, name: str) -> str:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,79}", name):
+            raise ValueError("must be 1 to 80 of a-z, 0-9, '-' and '_', for it names a folder")
+        return name
+
+    @field_validator("seeds")
+    @classmethod
+    def _seeds_differ(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
+        if not seeds:
+            raise ValueError("must name at least one seed")
+        if len(set(seeds)) != len(seeds):
+            raise ValueError("must not repeat a seed, for two members would be the same model")
+        return seeds
+
+    @model_validator(mode="after")
+    def _parts_fit_together(self) -> PackConfig:
+        if self.loss.needs_positives and getattr(self.sampler, "samples_per_class", 2) < 2:
+            raise ValueError(
+                f"loss.name '{self.loss.name}' compares images of one class, but sampler.samples_per_class is 1: "
+                "it would learn nothing. Use 2 or more"
+            )
+        if self.resources.workers_per_member > self.sampler.batch_size:
+            raise ValueError(
+                f"resources.workers_per_member ({self.resources.workers_per_member}) is more than "
+                f"sampler.batch_size ({self.sampler.batch_size}): a worker would have no image"
+            )
+        return self
+
+    def plain(self) -> dict[str, Any]:
+        """Return the whole configuration as JSON values."""
+        return self.model_dump(mode="json")
+
+    def digest(self) -> str:
+        """Return ten hexadecimal digits that name what is computed.
+
+        Where results go (`output`, `tracking`, `cache_dir`), how many members run at a time and how long they may
+        wait do not change what is computed and are left out.
+        """
+        values = self.plain()
+        for key in ("output", "tracking", "cache_dir"):
+            values.pop(key)
+        for key in ("max_concurrent_members", "max_failures", "schedule_timeout_seconds"):
+            values["resources"].pop(key)
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:10]
+
+    @property
+    def run_name(self) -> str:
+        """Return the name of the pack's run folder: ``<name>-<digest10>``."""
+        return f"{self.name}-{self.digest()}"

@@ -1,0 +1,84 @@
+"""Pydantic's complaints in the words of the person who wrote the YAML."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable
+from typing import Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from sfora_ray.errors import did_you_mean
+
+
+def describe(error: ValidationError, model: type[BaseModel]) -> list[str]:
+    """Return one line per problem: its place, what is wrong with what was given, and what would be right."""
+    return list(dict.fromkeys(_line(detail, model) for detail in error.errors(include_url=False)))
+
+
+def _line(detail: ErrorDetails, model: type[BaseModel]) -> str:
+    models, place = _walk(detail["loc"], model)
+    given = detail["input"]
+    kind, context = detail["type"], detail.get("ctx", {})
+    if kind == "extra_forbidden":
+        keys = sorted({key for one in models for key in one.model_fields})
+        name = str(detail["loc"][-1])
+        return f"{place}: unknown key.{did_you_mean(name, keys)} Valid keys: {', '.join(keys)}"
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        names = [part.strip(" '") for part in str(context.get("expected_tags", "")).split(",") if part.strip(" '")]
+        name = str(context.get("tag", ""))
+        wrong = f"'{name}' is not known" if name else "needs a 'name'"
+        choice = f" Choose one of: {', '.join(names)}" if names else ""
+        return f"{place}: {wrong}.{did_you_mean(name, names)}{choice}"
+    if kind == "missing":
+        return f"{place}: must be given"
+    if kind == "literal_error":
+        expected = str(context.get("expected", ""))
+        names = expected.replace("'", "").replace(" or ", ", ").split(", ")
+        return f"{place}: {given!r} is not one of {expected}.{did_you_mean(str(given), names)}"
+    message = detail["msg"].removeprefix("Value error, ")
+    return f"{place}: {message[0].lower()}{message[1:]}, got {_short(given)}" if place else message
+
+
+def _short(given: Any) -> str:
+    text = repr(given)
+    return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(given).__name__})"
+
+
+def _walk(location: Iterable[int | str], model: type[BaseModel]) -> tuple[list[type[BaseModel]], str]:
+    """Follow a location through the models; leave out the tags by which pydantic tells union members apart."""
+    models: list[type[BaseModel]] = [model]
+    owner, place = models, ""
+    for part in location:
+        if isinstance(part, int):
+            place += f"[{part}]"
+            continue
+        tagged = [one for one in models if _name_of(one) == part]
+        field = next((one.model_fields[part] for one in models if part in one.model_fields), None)
+        if tagged and field is None:
+            models = owner = tagged
+            continue
+        if field is None and _is_internal(part):
+            continue
+        place += f".{part}" if place else part
+        owner = models
+        models = _models_in(field.annotation) if field is not None else owner
+    return owner, place
+
+
+def _is_internal(part: str) -> bool:
+    return "[" in part or part.startswith("function-") or part in ("str", "int", "float", "bool", "none")
+
+
+def _name_of(model: type[BaseModel]) -> str | None:
+    field = model.model_fields.get("name")
+    return str(field.default) if field is not None and isinstance(field.default, str) else None
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    if get_origin(annotation) in (Union, types.UnionType, tuple, list) or get_origin(annotation) is not None:
+        return [model for part in get_args(annotation) for model in _models_in(part)]
+    return []

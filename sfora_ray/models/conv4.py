@@ -1,0 +1,55 @@
+"""Conv4: four small convolution blocks for small images, always started at random.
+
+The usual few-shot network (Vinyals et al., Matching Networks, NeurIPS 2016; Snell et al., Prototypical
+Networks, NeurIPS 2017): 64 filters of 3x3, BatchNorm, ReLU and a halving of the resolution, four times.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from sfora_ray.models.backbone import Backbone, BackboneOptions, seeded_by
+
+WIDTH = 64
+
+
+class Conv4(Backbone):
+    """Four blocks; a side of 28 to 64 pixels becomes 1 to 4."""
+
+    num_features = WIDTH
+
+    def __init__(self, channels: int, generator: torch.Generator) -> None:
+        super().__init__()
+        with seeded_by(generator):
+            widths = (channels, WIDTH, WIDTH, WIDTH, WIDTH)
+            self.blocks = nn.Sequential(*(_block(a, b) for a, b in pairwise(widths)))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the ``(B, 64, H // 16, W // 16)`` feature map."""
+        features: Tensor = self.blocks(images)
+        return features
+
+
+def _block(inputs: int, outputs: int) -> nn.Sequential:
+    # BatchNorm follows and removes the mean, so the convolution has no bias.
+    convolution = nn.Conv2d(inputs, outputs, kernel_size=3, padding=1, bias=False)
+    nn.init.kaiming_normal_(convolution.weight, mode="fan_out", nonlinearity="relu")
+    return nn.Sequential(convolution, nn.BatchNorm2d(outputs), nn.ReLU(inplace=True), nn.MaxPool2d(2))
+
+
+class Conv4Options(BackboneOptions):
+    """Options of Conv4."""
+
+    name: Literal["conv4"] = "conv4"
+
+    def build(self, *, channels: int, generator: torch.Generator) -> Conv4:
+        """Make the network; every weight is drawn from ``generator``."""
+        return Conv4(channels, generator)
+
+    def weights_identity(self) -> str:
+        """Return ``none``: the start is always random."""
+        return "none"

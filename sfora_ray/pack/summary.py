@@ -1,0 +1,98 @@
+"""The records of ``summary.json``: everything a report, a comparison or the tracker says about a pack."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sfora_ray.options import Options
+
+FittedOn = Literal["none", "train", "test"]
+
+
+class PackFacts(Options):
+    """What was trained, on what, and how the epochs were chosen."""
+
+    name: str
+    digest: str
+    dataset: str
+    dataset_digest: str
+    objective: str
+    recipe: str
+    backbone: str
+    weights: str
+    dim: int
+    num_members: int
+    """Members that finished and are in every number of this summary."""
+    num_planned: int
+    selection: Literal["validation", "test", "last"]
+    selection_metric: str
+    epochs: int
+    train_classes: int
+    train_images: int
+    test_classes: int
+    test_images: int
+    num_queries: int
+    num_singletons: int
+    notes: tuple[str, ...] = ()
+    versions: dict[str, str] = {}
+
+
+class MemberFacts(Options):
+    """One member's row."""
+
+    id: str
+    seed: int
+    status: str
+    reason: str = ""
+    best_epoch: int | None = None
+    metrics: dict[str, float] = {}
+    train_seconds: float = 0.0
+    images_per_second: float = 0.0
+    warnings: tuple[str, ...] = ()
+
+
+class Spread(Options):
+    """A metric over members: ``ci95`` is Student's t interval of the mean, absent for one member."""
+
+    mean: float
+    std: float | None
+    n: int
+    ci95: tuple[float, float] | None
+
+
+class CurvePoint(Options):
+    """Concatenations of ``size`` members, averaged over ``subsets`` choices of them.
+
+    ``ci95`` holds the 2.5 and 97.5 percentiles over these choices, absent where there is only one choice. The
+    choices share members, so it tells how much the draw of members matters, not the error of a new pack.
+    """
+
+    size: int
+    subsets: int
+    metrics: dict[str, float]
+    ci95: dict[str, tuple[float, float]] | None
+
+
+class FoldFacts(Options):
+    """One fold of the whole pack (or, for ``single:`` names, the mean over members of a fold of each)."""
+
+    name: str
+    dim: int
+    fitted_on: FittedOn
+    metrics: dict[str, float]
+    retained: float
+    """``recall_at_1`` over that of the concatenation."""
+    ci95: tuple[float, float] | None = None
+    """Of ``recall_at_1``: bootstrap over test classes of this one pack, so it holds for other classes, not seeds."""
+    num_members: int
+
+
+class Summary(Options):
+    """What the report is made of."""
+
+    format: Literal[1] = 1
+    pack: PackFacts
+    members: tuple[MemberFacts, ...]
+    single: dict[str, Spread]
+    pack_curve: tuple[CurvePoint, ...]
+    folds: tuple[FoldFacts, ...]

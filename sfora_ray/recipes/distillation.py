@@ -1,0 +1,143 @@
+"""Relational distillation from a teacher, around any objective.
+
+The teacher is the student's exponential moving average (Tarvainen, Valpola: Mean Teachers Are Better Role
+Models, NeurIPS 2017) or a member that is already trained. What it teaches is how the images of a batch
+relate: the softmax of each row's cosines to the others (as relational distillation in HERD).
+
+The teacher is a copy of the embedder in evaluation mode and sees the very images the student sees. After each
+step its parameters are averaged, frozen ones included, and its buffers copied. The student is evaluated.
+"""
+
+from __future__ import annotations
+
+import copy
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Literal, Self
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from sfora_ray.losses import Objective
+from sfora_ray.models import Embedder, install_weights, read_weights
+from sfora_ray.recipes.base import Autocast, Gather, LossTerms, Recipe, RecipeOptions, only_rows_here
+
+MASKED = -1e9
+
+
+def relational_distillation(student: Tensor, teacher: Tensor, *, tau: float) -> Tensor:
+    """Return the mean cross entropy of the student's relations under the teacher's.
+
+    Relations of a row are the softmax of its cosines to all other rows over ``tau``. This is a cross entropy,
+    not a divergence: a perfect student reaches the entropy of the teacher's rows. Two rows give exactly 0.
+
+    Args:
+        student: ``(B, D)`` raw rows.
+        teacher: ``(B, D')`` raw rows of the same images; no gradient flows to them.
+        tau: temperature of both sides.
+    """
+    targets = _relations(teacher.detach(), tau).softmax(dim=1)
+    return -(targets * _relations(student, tau).log_softmax(dim=1)).sum(dim=1).mean()
+
+
+def _relations(rows: Tensor, tau: float) -> Tensor:
+    """Return ``(B, B)`` cosines over ``tau``, the diagonal out of any softmax's reach."""
+    directions = F.normalize(rows)
+    itself = torch.eye(len(rows), dtype=torch.bool, device=rows.device)
+    # Finite, for minus infinity times a target of zero would be NaN.
+    return (directions @ directions.T / tau).masked_fill(itself, MASKED)
+
+
+@torch.no_grad()
+def update_average(teacher: nn.Module, student: nn.Module, *, momentum: float) -> None:
+    """Move parameters to ``momentum * teacher + (1 - momentum) * student`` and copy buffers."""
+    torch._foreach_lerp_(list(teacher.parameters()), list(student.parameters()), 1 - momentum)
+    for kept, current in zip(teacher.buffers(), student.buffers(), strict=True):
+        kept.copy_(current)
+
+
+class Distillation(Recipe):
+    """The objective, and the relations of a teacher that stays as it is."""
+
+    def __init__(
+        self,
+        options: DistillationOptions,
+        embedder: Embedder,
+        objective: Objective,
+        *,
+        autocast: Autocast = nullcontext,
+        gather: Gather = only_rows_here,
+    ) -> None:
+        super().__init__(embedder, objective, autocast=autocast, gather=gather)
+        self.options = options
+        self.teacher = copy.deepcopy(embedder).requires_grad_(False)
+        self.train()
+
+    def train(self, mode: bool = True) -> Self:
+        """Switch student and objective; the teacher is always in evaluation mode."""
+        super().train(mode)
+        self.teacher.eval()
+        return self
+
+    def losses(self, images: Tensor, labels: Tensor) -> LossTerms:
+        """Return the objective's loss plus the weighted distillation loss, of the whole batch."""
+        student = self.rows(self.embedder, images)
+        objective: Tensor = self.objective(student, self.gather(labels))
+        with torch.no_grad():
+            teacher = self.rows(self.teacher, images)
+        distillation = relational_distillation(student, teacher, tau=self.options.tau)
+        total = objective + self.options.weight * distillation
+        return LossTerms(total, {"objective": objective.detach(), "distillation": distillation.detach()})
+
+
+class AverageDistillation(Distillation):
+    """The objective, and the relations of the student's own moving average."""
+
+    def after_step(self) -> None:
+        """Let the teacher follow the student."""
+        update_average(self.teacher, self.embedder, momentum=self.options.momentum)
+
+
+class DistillationOptions(RecipeOptions):
+    """Options of distillation; the defaults are HERD's."""
+
+    name: Literal["distillation"] = "distillation"
+    weight: float = Field(default=1.0, ge=0)
+    """Weight of the distillation loss beside the objective."""
+    tau: float = Field(default=0.1, gt=0)
+    """Temperature of both softmaxes."""
+    momentum: float = Field(default=0.999, ge=0, le=1)
+    """How much of the moving average stays at each step."""
+    teacher: Literal["ema", "checkpoint"] = "ema"
+    """The student's moving average, or a trained member of the same architecture that stays as it is."""
+    checkpoint: Path | None = None
+    """The trained member's ``model.safetensors``, for ``teacher: checkpoint``."""
+
+    @model_validator(mode="after")
+    def _checkpoint_goes_with_its_teacher(self) -> DistillationOptions:
+        if self.teacher == "checkpoint" and self.checkpoint is None:
+            raise ValueError("teacher 'checkpoint' needs checkpoint: the path of a model.safetensors")
+        if self.teacher == "ema" and self.checkpoint is not None:
+            raise ValueError("checkpoint is read only with teacher 'checkpoint'")
+        return self
+
+    def build(
+        self,
+        embedder: Embedder,
+        objective: Objective,
+        *,
+        autocast: Autocast = nullcontext,
+        gather: Gather = only_rows_here,
+    ) -> Distillation:
+        """Compose the recipe.
+
+        Raises:
+            WeightsError: the checkpoint is absent, damaged, or of another network.
+        """
+        kind = AverageDistillation if self.checkpoint is None else Distillation
+        recipe = kind(self, embedder, objective, autocast=autocast, gather=gather)
+        if self.checkpoint is not None:
+            install_weights(recipe.teacher, read_weights(self.checkpoint), source=str(self.checkpoint))
+        return recipe

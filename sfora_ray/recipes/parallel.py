@@ -1,0 +1,73 @@
+"""One batch over several workers, with the very gradients of one worker.
+
+Every worker embeds its own rows, gathers the rows of all, and computes the loss ``L`` of the whole batch.
+The backward pass of the gather adds up what all ``W`` workers send to a row; as each computes the same ``L``,
+a row receives ``W dL/drow``. Its worker turns this into ``W`` times that row's share of the gradient of the
+embedder. The mean over workers is then the sum of all shares: exactly the gradient of one worker with all
+rows. What the objective learns has the same gradient on every worker, and the mean leaves it alone.
+
+BatchNorm with statistics of its own batch is the exception: in an embedder it sees its worker's rows only,
+so freeze it or use synchronised layers. BatchNorm inside an objective sees gathered rows and needs neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+
+def gather_rows(rows: Tensor) -> Tensor:
+    """Return the ``(W * B, ...)`` rows of all workers in rank order, ``rows`` itself without workers.
+
+    Differentiable for embeddings; labels pass too. Every worker must bring the same number of rows.
+    """
+    if not _several_workers():
+        return rows
+    gathered: Tensor = _GatherRows.apply(rows)
+    return gathered
+
+
+class _GatherRows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor) -> Tensor:
+        ctx.num_rows = len(rows)
+        parts = [torch.empty_like(rows) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, rows.contiguous())
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        total = gradients[0].clone(memory_format=torch.contiguous_format)
+        dist.all_reduce(total)
+        first = dist.get_rank() * ctx.num_rows
+        return total[first : first + ctx.num_rows]
+
+
+def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
+    """Replace each gradient by its mean over the workers, in one message per precision.
+
+    Parameters without a gradient, such as those that rest during warm-up, are skipped; they must be the same
+    on every worker.
+    """
+    if not _several_workers():
+        return
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    for dtype in dict.fromkeys(gradient.dtype for gradient in gradients):
+        _average([gradient for gradient in gradients if gradient.dtype == dtype])
+
+
+def _average(gradients: list[Tensor]) -> None:
+    flat = torch.cat([gradient.flatten() for gradient in gradients])
+    dist.all_reduce(flat)
+    flat /= dist.get_world_size()
+    parts = torch.split(flat, [gradient.numel() for gradient in gradients])
+    for gradient, part in zip(gradients, parts, strict=True):
+        gradient.copy_(part.view_as(gradient))
+
+
+def _several_workers() -> bool:
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1

@@ -1,0 +1,1 @@
+"""Trained packs as models that others load: images in, one vector out."""

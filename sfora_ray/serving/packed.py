@@ -1,0 +1,124 @@
+"""A pack, or one member, as one model: encoded images in, one unit vector each out.
+
+It is rebuilt from a folder of JSON and safetensors, with this package alone: no pickle, no MLflow.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import safetensors.torch
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from sfora_ray.arrays import Float32
+from sfora_ray.data.images import decode_bytes
+from sfora_ray.data.transforms import InputOptions
+from sfora_ray.errors import InputError
+from sfora_ray.files import read_json, write_bytes, write_json
+from sfora_ray.folds import FittedFold
+from sfora_ray.models import Embedder, ModelOptions, build_embedder
+from sfora_ray.options import Options
+
+
+class PackedFacts(Options):
+    """``packed.json``: how to put the model together again."""
+
+    format: int = 1
+    name: str
+    model: ModelOptions
+    input: InputOptions
+    channels: int
+    members: tuple[str, ...]
+    """Names of the members' weight files, in the fold's order."""
+    fold: str | None
+    """Name of the fold's file; none for a single member."""
+    dim: int
+    """Width of the vector that comes out."""
+
+
+def write_packed(folder: Path, facts: PackedFacts, weights: Sequence[Path], fold: Path | None) -> None:
+    """Write a packed model: its facts, a copy of each member's weights, and of the fold."""
+    for name, source in zip(facts.members, weights, strict=True):
+        write_bytes(folder / name, source.read_bytes())
+    if fold is not None and facts.fold is not None:
+        write_bytes(folder / facts.fold, fold.read_bytes())
+    write_json(folder / "packed.json", facts.model_dump(mode="json"))
+
+
+@dataclass(frozen=True)
+class PackedModel:
+    """A loaded model.
+
+    Attributes:
+        facts: what it is.
+        embedders: the members' networks, in eval mode.
+        fold: the map that joins them, or None for a single member.
+        device: where it computes.
+    """
+
+    facts: PackedFacts
+    embedders: tuple[Embedder, ...]
+    fold: FittedFold | None
+    device: torch.device
+
+    @classmethod
+    def load(cls, folder: Path, device: str = "cpu") -> PackedModel:
+        """Load a folder written by :func:`write_packed`.
+
+        Raises:
+            InputError: a file is absent or damaged.
+        """
+        facts = PackedFacts.model_validate(read_json(folder / "packed.json"))
+        embedders = tuple(_embedder(facts, folder / name, torch.device(device)) for name in facts.members)
+        fold = None if facts.fold is None else FittedFold.load(folder / facts.fold)
+        return cls(facts, embedders, fold, torch.device(device))
+
+    def embed_bytes(self, images: Sequence[bytes], batch_size: int = 64) -> Float32:
+        """Return ``(N, dim)`` unit vectors of encoded images (JPEG, PNG and whatever else Pillow reads).
+
+        Raises:
+            DataError: an image cannot be decoded; the message has its place in the list.
+        """
+        transform = self.facts.input.test_transform()
+        rows = [np.empty((0, self.facts.dim), np.float32)]
+        for start in range(0, len(images), batch_size):
+            chosen = images[start : start + batch_size]
+            pixels = [
+                decode_bytes(content, channels=self.facts.channels, place=f"image {start + place}")
+                for place, content in enumerate(chosen)
+            ]
+            rows.append(self._embed(torch.stack([transform(image) for image in pixels])))
+        return np.concatenate(rows)
+
+    def _embed(self, images: Tensor) -> Float32:
+        """Return ``(B, dim)`` unit vectors of prepared uint8 images ``(B, C, H, W)``."""
+        normalizer = self.facts.input.normalizer(self.facts.channels).to(self.device)
+        with torch.inference_mode():
+            pixels = normalizer(images.to(self.device))
+            blocks = [functional.normalize(member.embed(pixels), dim=1).cpu().numpy() for member in self.embedders]
+        return blocks[0] if self.fold is None else self.fold.transform(blocks)
+
+
+def _embedder(facts: PackedFacts, path: Path, device: torch.device) -> Embedder:
+    bare = facts.model.model_copy(update={"backbone": facts.model.backbone.without_weights()})
+    embedder = build_embedder(bare, channels=facts.channels, generator=torch.Generator())
+    try:
+        embedder.load_state_dict(safetensors.torch.load(path.read_bytes()))
+    except (OSError, RuntimeError, safetensors.SafetensorError) as error:
+        raise InputError(f"{path}: not readable as this member's weights ({error}). Get the model again.") from error
+    return embedder.to(device).eval()
+
+
+def png_of(image: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> bytes:
+    """Return an image ``(H, W, C)`` as PNG, for input examples."""
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else image).save(buffer, "PNG")
+    return buffer.getvalue()

@@ -1,0 +1,19 @@
+"""Where runs are shown: one table of trackers; none of them loads MLflow before it is built."""
+
+from sfora_ray.tracking.base import MetricPoint, RunStatus, Tracker, TrackingOptions
+from sfora_ray.tracking.keys import metric_key
+from sfora_ray.tracking.mlflow import MlflowOptions
+from sfora_ray.tracking.none import NoTrackingOptions
+
+TRACKERS: dict[str, type[TrackingOptions]] = {"mlflow": MlflowOptions, "none": NoTrackingOptions}
+
+__all__ = [
+    "TRACKERS",
+    "MetricPoint",
+    "MlflowOptions",
+    "NoTrackingOptions",
+    "RunStatus",
+    "Tracker",
+    "TrackingOptions",
+    "metric_key",
+]

@@ -1,0 +1,119 @@
+"""The folder of one member: what its training writes and everybody else reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from sfora_ray.config.member import MemberResult
+from sfora_ray.files import append_json_line, read_json, read_json_lines, write_json
+from sfora_ray.options import Options
+
+
+class EpochRecord(Options):
+    """One line of ``epochs.jsonl``."""
+
+    epoch: int
+    step: int
+    """Optimiser steps done so far."""
+    time_ms: int
+    """Unix time in milliseconds."""
+    seconds: float
+    images_per_second: float
+    loss: dict[str, float]
+    """Mean over the epoch of the total loss and of its terms."""
+    lr: dict[str, float]
+    """Learning rate of each parameter group in this epoch."""
+    state: dict[str, float] = {}
+    """What else is worth a curve, such as the share of dead variances."""
+    metrics: dict[str, dict[str, float]] = {}
+    """Retrieval metrics by split, in epochs that were evaluated."""
+
+
+class Progress(Options):
+    """``progress.json``: what a member is doing now, for the live table; rewritten a few times a minute."""
+
+    state: Literal["starting", "preparing", "training", "evaluating", "embedding"]
+    epoch: int = 0
+    epochs: int
+    step: int = 0
+    steps_per_epoch: int = 0
+    loss: float | None = None
+    images_per_second: float = 0.0
+    time_ms: int
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class MemberFolder:
+    """Paths in a member's folder and the records that lie there."""
+
+    path: Path
+
+    @property
+    def spec_path(self) -> Path:
+        """Return the path of ``spec.json``."""
+        return self.path / "spec.json"
+
+    @property
+    def result_path(self) -> Path:
+        """Return the path of ``result.json``."""
+        return self.path / "result.json"
+
+    @property
+    def epochs_path(self) -> Path:
+        """Return the path of ``epochs.jsonl``."""
+        return self.path / "epochs.jsonl"
+
+    @property
+    def progress_path(self) -> Path:
+        """Return the path of ``progress.json``."""
+        return self.path / "progress.json"
+
+    @property
+    def model_path(self) -> Path:
+        """Return the path of the selected epoch's embedder weights."""
+        return self.path / "model.safetensors"
+
+    @property
+    def log_path(self) -> Path:
+        """Return the path of the worker's log."""
+        return self.path / "worker.log"
+
+    @property
+    def checkpoint_path(self) -> Path:
+        """Return the path of the checkpoint of the whole loop state."""
+        return self.path / "checkpoint"
+
+    def embeddings_path(self, split: Literal["train", "test"]) -> Path:
+        """Return the path of a split's embedding table."""
+        return self.path / f"embeddings.{split}.npz"
+
+    def result(self) -> MemberResult | None:
+        """Return the member's result, or None while there is none."""
+        if not self.result_path.is_file():
+            return None
+        return MemberResult.model_validate(read_json(self.result_path))
+
+    def write_result(self, result: MemberResult) -> None:
+        """Write ``result.json``: the last thing a member does."""
+        write_json(self.result_path, result.model_dump(mode="json"))
+
+    def epochs(self) -> list[EpochRecord]:
+        """Return the epochs recorded so far, in order."""
+        return [EpochRecord.model_validate(line) for line in read_json_lines(self.epochs_path)]
+
+    def append_epoch(self, record: EpochRecord) -> None:
+        """Append one epoch to ``epochs.jsonl``."""
+        append_json_line(self.epochs_path, record.model_dump(mode="json"))
+
+    def progress(self) -> Progress | None:
+        """Return what the member was last seen doing."""
+        if not self.progress_path.is_file():
+            return None
+        return Progress.model_validate(read_json(self.progress_path))
+
+    def write_progress(self, progress: Progress) -> None:
+        """Replace ``progress.json``."""
+        write_json(self.progress_path, progress.model_dump(mode="json"))

@@ -1,0 +1,168 @@
+"""Everything that can be known to be wrong before a night is lost, and the plan of a member in plain numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from sfora_ray.arrays import Int64
+from sfora_ray.config.pack import PackConfig
+from sfora_ray.data.base import ImageDataset, SplitCounts
+from sfora_ray.data.holdout import hold_out_classes
+from sfora_ray.errors import DataError, WeightsError
+from sfora_ray.models import Embedder, build_embedder, weights_identity
+from sfora_ray.parameters import ParameterGroup
+from sfora_ray.randomness import torch_generator
+from sfora_ray.training.schedule import rate_factor
+
+
+@dataclass(frozen=True)
+class GroupPlan:
+    """One parameter group: how much it holds, its rate, its decay, and whether it learns during warm-up."""
+
+    name: str
+    num_tensors: int
+    num_parameters: int
+    lr: float
+    weight_decay: float
+    warms_up: bool
+
+
+@dataclass(frozen=True)
+class MemberPlan:
+    """What each member will do.
+
+    Attributes:
+        counts: classes and images of both splits.
+        validation_classes: training classes held out for the selection of an epoch.
+        steps_per_epoch: optimiser steps.
+        groups: the optimiser's parameter groups.
+        rates: ``(first epoch, factor)`` of each stretch of the schedule; a cosine has one per epoch.
+        weights: name and SHA-256 of what the backbone starts from.
+        notes: what is worth knowing before it starts.
+    """
+
+    counts: SplitCounts
+    validation_classes: int
+    steps_per_epoch: int
+    groups: tuple[GroupPlan, ...]
+    rates: tuple[tuple[int, float], ...]
+    weights: str
+    notes: tuple[str, ...]
+
+
+def preflight(config: PackConfig) -> MemberPlan:
+    """Read the data's table, fill a batch, load the weights and group the parameters; train nothing.
+
+    Raises:
+        InputError: data, sampler or weights do not fit; the message names the place and the way out.
+    """
+    dataset = config.data.load(config.cache_dir.expanduser())
+    validation_classes = 0
+    train = dataset.train
+    if config.selection.split == "validation":
+        selection = config.selection
+        train, held_out = hold_out_classes(
+            train, fraction=selection.validation_fraction, seed=selection.validation_seed
+        )
+        validation_classes = len(held_out.class_names)
+    return _plan(
+        config,
+        counts=_counts(dataset),
+        labels=train.labels,
+        validation_classes=validation_classes,
+        embedder=_embedder(config, dataset.channels),
+        weights=weights_identity(config.model),
+        notes=dataset.notes,
+    )
+
+
+def dry_plan(config: PackConfig) -> MemberPlan:
+    """Return the plan even where data or weights are not at hand, as far as published counts allow.
+
+    Raises:
+        InputError: something else is wrong, or the data set has no published counts.
+    """
+    try:
+        return preflight(config)
+    except (DataError, WeightsError) as error:
+        published = config.data.published_counts()
+        if published is None:
+            raise
+        notes = (f"not at hand yet: {error}", "counts as published, backbone without its weights")
+    split = config.selection.split == "validation"
+    held_out = round(published.train_classes * config.selection.validation_fraction) if split else 0
+    classes = published.train_classes - held_out
+    images = published.train_images * classes // published.train_classes
+    bare = config.model.model_copy(update={"backbone": config.model.backbone.without_weights()})
+    return _plan(
+        config,
+        counts=published,
+        labels=np.sort(np.arange(images, dtype=np.int64) % classes),
+        validation_classes=held_out,
+        embedder=_embedder(config.model_copy(update={"model": bare}), published.channels),
+        weights="not read",
+        notes=notes,
+    )
+
+
+def _embedder(config: PackConfig, channels: int) -> Embedder:
+    return build_embedder(config.model, channels=channels, generator=torch_generator(0, "plan"))
+
+
+def _counts(dataset: ImageDataset) -> SplitCounts:
+    return SplitCounts(
+        train_classes=len(dataset.train.class_names),
+        train_images=len(dataset.train),
+        test_classes=len(dataset.test.class_names),
+        test_images=len(dataset.test),
+        channels=dataset.channels,
+    )
+
+
+def _plan(
+    config: PackConfig,
+    *,
+    counts: SplitCounts,
+    labels: Int64,
+    validation_classes: int,
+    embedder: Embedder,
+    weights: str,
+    notes: tuple[str, ...],
+) -> MemberPlan:
+    sampler = config.sampler.build(labels, seed=0)
+    objective = config.loss.build(
+        dim=embedder.training_dim, num_classes=len(np.unique(labels)), generator=torch.Generator()
+    )
+    groups = config.recipe.build(embedder, objective).parameter_groups(
+        config.optimizer.lr, config.optimizer.head_lr or config.optimizer.lr
+    )
+    return MemberPlan(
+        counts=counts,
+        validation_classes=validation_classes,
+        steps_per_epoch=sampler.steps_per_epoch,
+        groups=tuple(_group(config, group) for group in groups),
+        rates=_rates(config),
+        weights=weights,
+        notes=(*notes, *sampler.notes),
+    )
+
+
+def _group(config: PackConfig, group: ParameterGroup) -> GroupPlan:
+    return GroupPlan(
+        group.name,
+        len(group.parameters),
+        sum(parameter.numel() for parameter in group.parameters),
+        group.lr,
+        config.optimizer.weight_decay if group.decays else 0.0,
+        group.warms_up,
+    )
+
+
+def _rates(config: PackConfig) -> tuple[tuple[int, float], ...]:
+    epochs = config.training.epochs
+    factors = [(epoch, rate_factor(config.schedule, epoch, epochs)) for epoch in range(1, epochs + 1)]
+    changes = [entry for before, entry in zip(factors, factors[1:], strict=False) if entry[1] != before[1]]
+    return (factors[0], *changes)

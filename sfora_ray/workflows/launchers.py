@@ -1,0 +1,47 @@
+"""Where members run: on Ray, or in processes of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from sfora_ray.config.member import MemberSpec
+from sfora_ray.config.pack import PackConfig
+from sfora_ray.pack.launcher import Launched
+from sfora_ray.pack.local import LocalMembers, places
+from sfora_ray.pack.run_folder import RunFolder
+
+
+class Launcher:
+    """A place where members can run. Ray is loaded only if it is this one."""
+
+    def __init__(self, *, local: bool) -> None:
+        self._local = local
+
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """Be connected for the length of the block."""
+        if self._local:
+            yield
+            return
+        from sfora_ray.cluster.session import connected
+
+        with connected():
+            yield
+
+    def refuse_impossible(self, config: PackConfig) -> None:
+        """Prove that one member can run here; raises ``ResourceError`` with what is missing."""
+        if self._local:
+            places(config.resources)
+            return
+        from sfora_ray.cluster.capacity import refuse_impossible
+
+        refuse_impossible(config.resources)
+
+    def launch(self, run: RunFolder, specs: Sequence[MemberSpec]) -> Launched:
+        """Take the members; the first poll starts them."""
+        if self._local:
+            return LocalMembers(run, specs)
+        from sfora_ray.cluster.launcher import ClusterMembers
+
+        return ClusterMembers(run, specs)

@@ -1,0 +1,28 @@
+"""``mlflow sync``: everything a run folder says, told to a tracker that may have missed it."""
+
+from __future__ import annotations
+
+from sfora_ray.pack.mirror import Mirror
+from sfora_ray.pack.run_folder import RunFolder
+from sfora_ray.tracking import MlflowOptions
+from sfora_ray.workflows.finish import tell_pack
+
+
+def sync_run(run: RunFolder, *, uri: str | None) -> None:
+    """Tell MLflow at ``uri`` (the config's if None) about a run folder.
+
+    Raises:
+        TrackerError: the server does not answer.
+    """
+    options = run.manifest().config.tracking
+    if uri is not None or not isinstance(options, MlflowOptions):
+        options = MlflowOptions(**({"uri": uri} if uri else {}))
+    tracker = options.build()
+    tracker.check()
+    mirror = Mirror(run, tracker)
+    mirror.open()
+    mirror.follow()
+    mirror.tell_members()
+    if run.summary_path.is_file():
+        tell_pack(run, mirror, run.summary(), options)
+    mirror.close("FINISHED" if run.summary_path.is_file() else "FAILED")
