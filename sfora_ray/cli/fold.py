@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
-
 from sfora_ray.cli.summary_table import print_summary
+from sfora_ray.cli.terminal import make_console
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.workflows.refold import refold
 
@@ -23,7 +22,7 @@ from sfora_ray.workflows.refold import refold
 )
 def command(run: Path, folds: tuple[str, ...]) -> None:
     """Refit folds on the run folder RUN, score them, and renew its summary, report and MLflow runs."""
-    console = Console()
+    console = make_console()
     folder = RunFolder.open(run)
     summary = refold(folder, folds, say=lambda text: console.print(text, style="dim", highlight=False))
     print_summary(console, summary, folder)

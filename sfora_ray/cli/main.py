@@ -6,6 +6,8 @@ import importlib
 import logging
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 import click
@@ -49,12 +51,19 @@ def root() -> None:
 
 
 def main() -> None:
-    """Run a command; exit 0 done, 1 failed, 2 the input is wrong, 130 interrupted."""
+    """Run a command; see :func:`ending` for how it ends."""
+    with ending():
+        root(standalone_mode=False)
+
+
+@contextmanager
+def ending() -> Iterator[None]:
+    """End the process as every command does: exit 0 done, 1 failed, 2 the input is wrong, 130 interrupted."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     logging.captureWarnings(True)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        root(standalone_mode=False)
+        yield
     except click.exceptions.Exit as end:
         sys.exit(end.exit_code)
     except click.ClickException as error:

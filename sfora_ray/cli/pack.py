@@ -10,6 +10,7 @@ from rich.console import Console
 from sfora_ray.cli.live_table import live_table, members_table
 from sfora_ray.cli.plan_table import print_plan
 from sfora_ray.cli.summary_table import print_summary
+from sfora_ray.cli.terminal import make_console
 from sfora_ray.config.load import load_config
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.pack.status import member_views
@@ -31,7 +32,7 @@ def command() -> None:
 def run(config: Path, overrides: tuple[str, ...], local: bool, dry_run: bool) -> None:
     """Train the pack that CONFIG describes. Any value can be set with PATH=VALUE, as in optimizer.lr=1e-4."""
     pack = load_config(config, overrides)
-    console = Console()
+    console = make_console()
     if dry_run:
         print_plan(console, pack, dry_plan(pack))
         return
@@ -45,7 +46,7 @@ def run(config: Path, overrides: tuple[str, ...], local: bool, dry_run: bool) ->
 @click.option("--local", is_flag=True, help="Use processes of this machine, not Ray. The bits are the same.")
 def resume(run: Path, local: bool) -> None:
     """Continue the pack in the run folder RUN; members that finished are not trained again."""
-    console = Console()
+    console = make_console()
     with live_table(console) as watch:
         folder, summary = resume_pack(run, Launcher(local=local), watch=watch, say=_say(console))
     print_summary(console, summary, folder)
@@ -56,7 +57,7 @@ def resume(run: Path, local: bool) -> None:
 def status(run: Path) -> None:
     """Tell from the run folder RUN alone how its members are doing."""
     folder = RunFolder.open(run)
-    console = Console()
+    console = make_console()
     console.print(members_table(member_views(folder, {})))
     if folder.summary_path.is_file():
         print_summary(console, folder.summary(), folder)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.console import Console
 from rich.table import Table
 
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.pack.summary import FoldFacts, Summary
 
-_SHOWN = {"recall_at_1": "R@1", "recall_at_2": "R@2", "recall_at_4": "R@4", "recall_at_8": "R@8", "map_at_r": "MAP@R"}
+_NARROW = {"recall_at_1": "R@1", "map_at_r": "MAP@R"}
+_WIDE = {"recall_at_1": "R@1", "recall_at_2": "R@2", "recall_at_4": "R@4", "recall_at_8": "R@8", "map_at_r": "MAP@R"}
+_WIDE_FROM = 110
 
 
 def print_summary(console: Console, summary: Summary, run: RunFolder) -> None:
@@ -21,10 +25,10 @@ def print_summary(console: Console, summary: Summary, run: RunFolder) -> None:
         + f"; epochs selected on {pack.selection}; {pack.num_queries} queries",
         highlight=False,
     )
-    console.print(_table(summary))
+    console.print(_table(summary, _WIDE if console.width >= _WIDE_FROM else _NARROW))
     console.print(
         "ci95: single, t interval of the mean over members; pack and folds, bootstrap over test classes of this one "
-        "pack. fitted on test: an upper bound, not a result.",
+        "pack. fitted on test (bound): an upper bound, not a result.",
         style="dim",
         highlight=False,
     )
@@ -33,25 +37,25 @@ def print_summary(console: Console, summary: Summary, run: RunFolder) -> None:
         console.print(f"report  {report}", soft_wrap=True, highlight=False)
 
 
-def _table(summary: Summary) -> Table:
+def _table(summary: Summary, shown: Mapping[str, str]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("", "dim", "fitted on", *_SHOWN.values(), "R@1 ci95", "retained"):
+    for column in ("", "dim", "fitted on", *shown.values(), "R@1 ci95", "retained"):
         table.add_column(column, justify="left" if column in ("", "fitted on") else "right", no_wrap=True)
     for member in summary.members:
-        scores = [_number(member.metrics.get(key)) for key in _SHOWN]
+        scores = [_number(member.metrics.get(key)) for key in shown]
         note = "" if member.status == "finished" else member.status
         table.add_row(f"{member.id} seed {member.seed}", str(summary.pack.dim), note, *scores, "", "", style="dim")
-    single = [_number(summary.single[key].mean) for key in _SHOWN]
+    single = [_number(summary.single[key].mean) for key in shown]
     spread = summary.single["recall_at_1"]
     table.add_row(f"single, mean of {spread.n}", str(summary.pack.dim), "", *single, _interval(spread.ci95), "")
     for fold in summary.folds:
-        table.add_row(*_fold_cells(fold))
+        table.add_row(*_fold_cells(fold, shown))
     return table
 
 
-def _fold_cells(fold: FoldFacts) -> list[str]:
-    fitted = "test (upper bound)" if fold.fitted_on == "test" else fold.fitted_on
-    scores = [_number(fold.metrics.get(key)) for key in _SHOWN]
+def _fold_cells(fold: FoldFacts, shown: Mapping[str, str]) -> list[str]:
+    fitted = "test (bound)" if fold.fitted_on == "test" else fold.fitted_on
+    scores = [_number(fold.metrics.get(key)) for key in shown]
     return [fold.name, str(fold.dim), fitted, *scores, _interval(fold.ci95), f"{100 * fold.retained:.1f} %"]
 
 

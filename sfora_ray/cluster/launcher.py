@@ -9,6 +9,7 @@ from pathlib import Path
 
 import ray
 from ray import ObjectRef
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from sfora_ray.cluster.backend import collective_backend
 from sfora_ray.cluster.capacity import in_words, members_that_fit, need_per_worker, refuse_impossible
@@ -89,7 +90,9 @@ class ClusterMembers:
             backend=self._backend,
             attempt=str(time.time_ns()),
         )
-        ref = run_member.remote(order.model_dump(mode="json"))
+        # The Train controller lives on its caller's node: the driver's, which is not one that comes and goes.
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
+        ref = run_member.options(scheduling_strategy=here).remote(order.model_dump(mode="json"))
         self._flights[spec.id] = _Flight(spec, ref, time.monotonic())
         self._states[spec.id] = "starting"
 

@@ -163,6 +163,11 @@ class PackConfig(Options):
             raise ValueError("must not repeat a seed, for two members would be the same model")
         return seeds
 
+    @field_validator("tracking", mode="before")
+    @classmethod
+    def _mlflow_unless_named(cls, tracking: Any) -> Any:
+        return {"name": "mlflow", **tracking} if isinstance(tracking, dict) else tracking
+
     @model_validator(mode="after")
     def _parts_fit_together(self) -> PackConfig:
         if self.loss.needs_positives and getattr(self.sampler, "samples_per_class", 2) < 2:

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterable
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from sfora_ray.errors import did_you_mean
+
+Models = list[type[BaseModel]]
+
+_EXPECTED = {
+    "int_parsing": "int",
+    "int_type": "int",
+    "int_from_float": "int",
+    "float_parsing": "float",
+    "float_type": "float",
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "tuple_type": "a list",
+    "finite_number": "a finite number",
+}
 
 
 def describe(error: ValidationError, model: type[BaseModel]) -> list[str]:
@@ -18,15 +33,15 @@ def describe(error: ValidationError, model: type[BaseModel]) -> list[str]:
 
 
 def _line(detail: ErrorDetails, model: type[BaseModel]) -> str:
-    models, place = _walk(detail["loc"], model)
+    owner, within, place = _walk(detail["loc"], model)
     given = detail["input"]
     kind, context = detail["type"], detail.get("ctx", {})
     if kind == "extra_forbidden":
-        keys = sorted({key for one in models for key in one.model_fields})
+        keys = sorted({key for one in owner for key in one.model_fields})
         name = str(detail["loc"][-1])
         return f"{place}: unknown key.{did_you_mean(name, keys)} Valid keys: {', '.join(keys)}"
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        names = [part.strip(" '") for part in str(context.get("expected_tags", "")).split(",") if part.strip(" '")]
+        names = list(dict.fromkeys(name for one in within for name in _names_of(one)))
         name = str(context.get("tag", ""))
         wrong = f"'{name}' is not known" if name else "needs a 'name'"
         choice = f" Choose one of: {', '.join(names)}" if names else ""
@@ -37,6 +52,8 @@ def _line(detail: ErrorDetails, model: type[BaseModel]) -> str:
         expected = str(context.get("expected", ""))
         names = expected.replace("'", "").replace(" or ", ", ").split(", ")
         return f"{place}: {given!r} is not one of {expected}.{did_you_mean(str(given), names)}"
+    if kind in _EXPECTED:
+        return f"{place}: expected {_EXPECTED[kind]}, got {_short(given)}"
     message = detail["msg"].removeprefix("Value error, ")
     return f"{place}: {message[0].lower()}{message[1:]}, got {_short(given)}" if place else message
 
@@ -46,15 +63,18 @@ def _short(given: Any) -> str:
     return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(given).__name__})"
 
 
-def _walk(location: Iterable[int | str], model: type[BaseModel]) -> tuple[list[type[BaseModel]], str]:
-    """Follow a location through the models; leave out the tags by which pydantic tells union members apart."""
-    models: list[type[BaseModel]] = [model]
+def _walk(location: Iterable[int | str], model: type[BaseModel]) -> tuple[Models, Models, str]:
+    """Follow a location through the models; leave out the tags by which pydantic tells union members apart.
+
+    Returns the models that own the last part, those that may stand below it, and the place in words.
+    """
+    models: Models = [model]
     owner, place = models, ""
     for part in location:
         if isinstance(part, int):
             place += f"[{part}]"
             continue
-        tagged = [one for one in models if _name_of(one) == part]
+        tagged = [one for one in models if part in _names_of(one)]
         field = next((one.model_fields[part] for one in models if part in one.model_fields), None)
         if tagged and field is None:
             models = owner = tagged
@@ -63,22 +83,24 @@ def _walk(location: Iterable[int | str], model: type[BaseModel]) -> tuple[list[t
             continue
         place += f".{part}" if place else part
         owner = models
-        models = _models_in(field.annotation) if field is not None else owner
-    return owner, place
+        models = models_in(field.annotation) if field is not None else owner
+    return owner, models, place
 
 
 def _is_internal(part: str) -> bool:
     return "[" in part or part.startswith("function-") or part in ("str", "int", "float", "bool", "none")
 
 
-def _name_of(model: type[BaseModel]) -> str | None:
-    field = model.model_fields.get("name")
-    return str(field.default) if field is not None and isinstance(field.default, str) else None
+def _names_of(model: type[BaseModel]) -> tuple[str, ...]:
+    """Return the names (or kinds) by which a union knows this model."""
+    field = model.model_fields.get("name") or model.model_fields.get("kind")
+    return get_args(field.annotation) if field is not None and get_origin(field.annotation) is Literal else ()
 
 
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
+def models_in(annotation: Any) -> list[type[BaseModel]]:
+    """Return the models that a field's annotation may hold."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     if get_origin(annotation) in (Union, types.UnionType, tuple, list) or get_origin(annotation) is not None:
-        return [model for part in get_args(annotation) for model in _models_in(part)]
+        return [model for part in get_args(annotation) for model in models_in(part)]
     return []

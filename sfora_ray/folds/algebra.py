@@ -6,6 +6,8 @@ import numpy as np
 
 from sfora_ray.arrays import Float64
 
+WELL_CONDITIONED = 1e-8
+
 
 def nearest_rotation(products: Float64) -> Float64:
     """Return ``(D, D)`` orthogonal ``R = U V'`` that best maps ``A`` to ``B``, given ``A' B``; may reflect.
@@ -14,6 +16,19 @@ def nearest_rotation(products: Float64) -> Float64:
     """
     left, _, right = np.linalg.svd(products)
     return np.asarray(left @ right)
+
+
+def polar_rotation(products: Float64) -> Float64:
+    """Return what :func:`nearest_rotation` returns, in half the time where ``A' B`` is well conditioned.
+
+    ``U V' = P (P' P)^(-1/2)`` from a symmetric eigenproblem; one Newton-Schulz step takes off its rounding.
+    The root halves the digits, so nearly singular products are left to the singular value decomposition.
+    """
+    values, vectors = np.linalg.eigh(products.T @ products)
+    if values[0] <= WELL_CONDITIONED * values[-1]:
+        return nearest_rotation(products)
+    turn = products @ (vectors / np.sqrt(values)) @ vectors.T
+    return np.asarray(1.5 * turn - 0.5 * turn @ (turn.T @ turn))
 
 
 def top_axes(scatter: Float64, dim: int) -> Float64:

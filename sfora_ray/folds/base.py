@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from sfora_ray.arrays import Float, Int64
 from sfora_ray.folds.fitted import FittedFold
@@ -18,6 +19,9 @@ from sfora_ray.options import Options
 
 class FoldOptions(Options, ABC):
     """Options of a fold. Each has a ``name``, its key in the fold table, and some a width ``dim``."""
+
+    improves_single: ClassVar[bool] = False
+    """Whether the fold also changes how one member alone ranks, so that a pack's gain must be told against that."""
 
     @property
     def canonical_name(self) -> str:

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from sfora_ray.arrays import Float, Float64, Int64
 from sfora_ray.errors import ConfigError
-from sfora_ray.folds.algebra import nearest_rotation
+from sfora_ray.folds.algebra import polar_rotation
 from sfora_ray.folds.base import FoldOptions, InductiveFold, TransductiveFold
 from sfora_ray.folds.fitted import FittedFold, FittedOn
 from sfora_ray.folds.moments import Moments
@@ -96,14 +96,14 @@ def align(
     first = 0 if start == "first" else medoid(moments)
     targets = moments.gram[:, first * dim : (first + 1) * dim].reshape(num_members, dim, dim)
     rotations = _rotate(targets)
+    products = moments.gram @ rotations.reshape(-1, dim)  # (M*D, D)
     for _ in range(max_iterations - 1):
-        stacked = rotations.reshape(-1, dim)  # (M*D, D)
-        products = moments.gram @ stacked
         updated = _rotate(products.reshape(num_members, dim, dim))
-        size = np.vdot(stacked, products)
-        change = updated.reshape(-1, dim) - stacked
-        rotations = updated
-        if np.vdot(change, moments.gram @ change) <= tolerance**2 * size:
+        moved = moments.gram @ updated.reshape(-1, dim)
+        size = np.vdot(rotations, products)
+        change = np.vdot(updated - rotations, moved - products)
+        rotations, products = updated, moved
+        if change <= tolerance**2 * size:
             break
     return rotations
 
@@ -120,7 +120,7 @@ def medoid(moments: Moments) -> int:
 def _rotate(targets: Float64) -> Float64:
     # One small decomposition a member; LAPACK gains little from threads within one.
     with ThreadPoolExecutor(THREADS) as pool:
-        return np.stack(list(pool.map(nearest_rotation, targets)))  # (M, D, D)
+        return np.stack(list(pool.map(polar_rotation, targets)))  # (M, D, D)
 
 
 def _fold(name: str, rotations: Float64, fitted_on: FittedOn) -> FittedFold:

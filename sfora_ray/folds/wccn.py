@@ -9,7 +9,7 @@ so ``W`` alone is close to singular), pooling over rows rather than classes, and
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -25,6 +25,8 @@ from sfora_ray.folds.moments import Moments
 
 class WccnOptions(InductiveFold):
     """Within-class covariance normalisation, fitted on training labels; also of a single member."""
+
+    improves_single: ClassVar[bool] = True
 
     name: Literal["wccn"] = "wccn"
     dim: int | None = Field(default=None, ge=1)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from sfora_ray.config.pack import EvaluationOptions
 from sfora_ray.pack.gather import SplitBlocks
 from sfora_ray.pack.summary import CurvePoint
 from sfora_ray.retrieval import pack_curve
-from sfora_ray.statistics import choose_subsets
-
-Subset = tuple[int, ...]
+from sfora_ray.statistics import Subset, choose_subsets, subset_interval
 
 
 def size_curve(test: SplitBlocks, evaluation: EvaluationOptions, device: str) -> tuple[CurvePoint, ...]:
@@ -23,15 +19,18 @@ def size_curve(test: SplitBlocks, evaluation: EvaluationOptions, device: str) ->
     }
     subsets = [subset for some in chosen.values() for subset in some]
     metrics = pack_curve(test.blocks, test.labels, subsets, singletons=evaluation.singletons, device=device)
-    return tuple(_point(size, some, metrics) for size, some in chosen.items())
+    return tuple(_point(size, some, metrics, num_members) for size, some in chosen.items())
 
 
-def _point(size: int, subsets: Sequence[Subset], metrics: Mapping[Subset, Mapping[str, float]]) -> CurvePoint:
-    values = {key: np.array([metrics[subset][key] for subset in subsets]) for key in metrics[subsets[0]]}
-    ends = {key: tuple(np.percentile(column, (2.5, 97.5)).tolist()) for key, column in values.items()}
+def _point(
+    size: int, subsets: Sequence[Subset], metrics: Mapping[Subset, Mapping[str, float]], num_members: int
+) -> CurvePoint:
+    keys = metrics[subsets[0]]
+    over = {key: subset_interval({s: metrics[s][key] for s in subsets}, num_members) for key in keys}
+    ends = {key: interval.ci95 for key, interval in over.items() if interval.ci95 is not None}
     return CurvePoint(
         size=size,
         subsets=len(subsets),
-        metrics={key: float(column.mean()) for key, column in values.items()},
-        ci95=ends if len(subsets) > 1 else None,
+        metrics={key: interval.mean for key, interval in over.items()},
+        ci95=ends or None,
     )

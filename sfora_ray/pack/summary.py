@@ -63,8 +63,8 @@ class Spread(Options):
 class CurvePoint(Options):
     """Concatenations of ``size`` members, averaged over ``subsets`` choices of them.
 
-    ``ci95`` holds the 2.5 and 97.5 percentiles over these choices, absent where there is only one choice. The
-    choices share members, so it tells how much the draw of members matters, not the error of a new pack.
+    Choices share members, so ``ci95`` comes from the delete-one-member jackknife: it tells how far the mean would
+    move with other seeds. It is absent for the whole pack, of which there is one.
     """
 
     size: int

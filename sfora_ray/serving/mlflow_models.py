@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import mlflow
 import mlflow.pyfunc
 import numpy as np
 import pandas as pd
+from mlflow import MlflowClient
+from mlflow.entities import LoggedModelOutput
+from mlflow.exceptions import MlflowException
 from mlflow.models import Model, ModelSignature
 from mlflow.types import ColSpec, DataType, Schema, TensorSpec
 
@@ -23,8 +26,10 @@ from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.serving.packed import PackedFacts, PackedModel, png_of, write_packed
 
 _DIGEST_TAG = "sfora.model_digest"
+MODEL_TAG = "sfora.model"
+"""Tag of a run with the address of its model, ``models:/...``."""
 _EXAMPLES = 2
-_PACKAGES = ("torch", "torchvision", "numpy", "pillow", "pydantic", "safetensors", "scipy", "pandas")
+_PACKAGES = ("mlflow", "torch", "torchvision", "numpy", "pillow", "pydantic", "safetensors", "scipy", "pandas")
 
 
 def log_models(run: RunFolder, uri: str, run_ids: dict[str, str], fold: str, examples: ImageTable) -> None:
@@ -55,13 +60,16 @@ def _log(
     weights = [run.member(spec).model_path for spec in members]
     fold_path = None if fold is None else run.fold_path(fold)
     digest = "-".join(sha256_of(path)[:12] for path in (*weights, *([fold_path] if fold_path else [])))
-    client = mlflow.MlflowClient(tracking_uri=uri)
+    client = MlflowClient(tracking_uri=uri)
     if client.get_run(run_id).data.tags.get(_DIGEST_TAG) == digest:
         return
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "packed"
         write_packed(folder, _facts(run, name, members, fold, examples), weights, fold_path)
-        _log_folder(folder, uri, run_id, name, examples)
+        try:
+            _log_folder(folder, client, run_id, name, examples)
+        except MlflowException as error:
+            raise TrackerError(f"MLflow: model '{name}' could not be logged, got '{error}'. Look at the server.") from None
     client.set_tag(run_id, _DIGEST_TAG, digest)
 
 
@@ -80,36 +88,34 @@ def _facts(
     )
 
 
-def _log_folder(folder: Path, uri: str, run_id: str, name: str, examples: ImageTable) -> None:
+def _log_folder(folder: Path, client: MlflowClient, run_id: str, name: str, examples: ImageTable) -> None:
+    """Make the MLflow model beside the folder and link it to its run; no run is made active."""
+    experiment = client.get_run(run_id).info.experiment_id
+    logged = client.create_logged_model(experiment, name=name, source_run_id=run_id)
     images = [png_of(examples.images[row]) for row in range(min(_EXAMPLES, len(examples)))]
-    example = pd.DataFrame({"image": images})
-    vectors = PackedModel.load(folder).embed_bytes(images)
-    signature = ModelSignature(
-        inputs=Schema([ColSpec(DataType.binary, "image")]),
-        outputs=Schema([TensorSpec(np.dtype(np.float32), (-1, vectors.shape[1]))]),
+    target = folder.with_name("model")
+    mlflow.pyfunc.save_model(
+        str(target),
+        mlflow_model=Model(run_id=run_id, model_id=logged.model_id),
+        python_model=str(Path(__file__).with_name("pyfunc.py")),
+        artifacts={"packed": str(folder)},
+        code_paths=[str(Path(sfora_ray.__file__).parent)],
+        pip_requirements=_requirements(),
+        signature=_signature(PackedModel.load(folder).facts.dim),
+        input_example=pd.DataFrame({"image": images}),
     )
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(uri)
-    try:
-        Model.log(
-            artifact_path=None,
-            flavor=mlflow.pyfunc,
-            name=name,
-            run_id=run_id,
-            python_model=str(Path(__file__).with_name("pyfunc.py")),
-            artifacts={"packed": str(folder)},
-            code_paths=[str(Path(sfora_ray.__file__).parent)],
-            pip_requirements=_requirements(),
-            signature=signature,
-            input_example=example,
-        )
-    except Exception as error:
-        raise TrackerError(f"MLflow model '{name}': could not be logged, got {type(error).__name__}: {error}.") from error
-    finally:
-        mlflow.set_tracking_uri(before)
+    client.log_model_artifacts(logged.model_id, str(target))
+    client.finalize_logged_model(logged.model_id, "READY")
+    client.log_outputs(run_id, [LoggedModelOutput(logged.model_id, 0)])
+    client.set_tag(run_id, MODEL_TAG, f"models:/{logged.model_id}")
+
+
+def _signature(dim: int) -> ModelSignature:
+    return ModelSignature(
+        inputs=Schema([ColSpec(DataType.binary, "image")]),
+        outputs=Schema([TensorSpec(np.dtype(np.float32), (-1, dim))]),
+    )
 
 
 def _requirements() -> list[str]:
-    import importlib.metadata
-
-    return [f"mlflow=={mlflow.__version__}", *(f"{name}=={importlib.metadata.version(name)}" for name in _PACKAGES)]
+    return [f"{name}=={importlib.metadata.version(name)}" for name in _PACKAGES]

@@ -19,7 +19,7 @@ from torch.nn import functional
 from sfora_ray.arrays import Float32
 from sfora_ray.data.images import decode_bytes
 from sfora_ray.data.transforms import InputOptions
-from sfora_ray.errors import InputError
+from sfora_ray.errors import DataError, InputError
 from sfora_ray.files import read_json, write_bytes, write_json
 from sfora_ray.folds import FittedFold
 from sfora_ray.models import Embedder, ModelOptions, build_embedder
@@ -83,8 +83,14 @@ class PackedModel:
         """Return ``(N, dim)`` unit vectors of encoded images (JPEG, PNG and whatever else Pillow reads).
 
         Raises:
-            DataError: an image cannot be decoded; the message has its place in the list.
+            DataError: an image is no bytes or cannot be decoded; the message has its place in the list.
         """
+        for place, content in enumerate(images):
+            if not isinstance(content, bytes):
+                raise DataError(
+                    f"image {place}: must be the bytes of an encoded image, got {type(content).__name__}. "
+                    "Read the file with open(path, 'rb').read()."
+                )
         transform = self.facts.input.test_transform()
         rows = [np.empty((0, self.facts.dim), np.float32)]
         for start in range(0, len(images), batch_size):

@@ -24,7 +24,7 @@ class PackedPyfunc(PythonModel):  # type: ignore[misc]
         self, context: PythonModelContext, model_input: pd.DataFrame, params: dict[str, Any] | None = None
     ) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
         """Return ``(N, dim)`` unit vectors, one for each image."""
-        return self._model.embed_bytes([bytes(content) for content in model_input["image"]])
+        return self._model.embed_bytes(list(model_input["image"]))
 
 
 mlflow.models.set_model(PackedPyfunc())

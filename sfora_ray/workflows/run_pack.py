@@ -44,6 +44,14 @@ def run_pack(config: PackConfig, launcher: Launcher, *, watch: Watch, say: Say) 
         return run, _train_and_finish(run, Mirror(run, tracker), launcher, watch=watch, say=say)
 
 
+def run_or_resume(config: PackConfig, launcher: Launcher, *, watch: Watch, say: Say) -> tuple[RunFolder, Summary]:
+    """Train the pack, or continue it if it has a run folder: what a job does that is submitted again."""
+    path = config.output.expanduser() / config.run_name
+    if (path / "manifest.json").exists():
+        return resume_pack(path, launcher, watch=watch, say=say)
+    return run_pack(config, launcher, watch=watch, say=say)
+
+
 def resume_pack(path: Path, launcher: Launcher, *, watch: Watch, say: Say) -> tuple[RunFolder, Summary]:
     """Continue a pack: members that finished stay, the others go on from their last checkpoint.
 

@@ -107,7 +107,7 @@ def test_every_override_of_the_entrypoint_is_a_field_of_the_configuration(job: A
         "jobs/train_pack.py",
         "configs/cub/herd.yaml",
     ]
-    overrides = [words[place + 1] for place, word in enumerate(words) if word == "-o"]
+    overrides = [word for word in words if "=" in word]
     assert {override.split(".")[0].split("=")[0] for override in overrides} <= set(PackConfig.model_fields)
 
 

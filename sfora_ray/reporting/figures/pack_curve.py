@@ -17,7 +17,7 @@ _PANELS = (("recall_at_1", "o"), ("map_at_r", "s"))
 
 
 def draw_pack_curve(points: Sequence[CurvePoint]) -> str:
-    """Draw Recall@1 and MAP@R (per cent) over pack size, with percentile bars over subsets."""
+    """Draw Recall@1 and MAP@R (per cent) over pack size, with the interval of each mean."""
 
     def paint(figure: Figure) -> None:
         for place, (axes, (metric, marker)) in enumerate(zip(figure.subplots(1, 2), _PANELS, strict=True)):

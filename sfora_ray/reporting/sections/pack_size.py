@@ -17,7 +17,7 @@ def pack_size(summary: Summary) -> Section:
         "pack_curve",
         draw_pack_curve(summary.pack_curve),
         f"Recall@1 and MAP@R of concatenations of 1 to {largest} members",
-        "Mean over subsets of the members; bars span the 2.5 to 97.5 percentiles over these subsets.",
+        "Mean over subsets of the members; bars are the 95 % jackknife interval over members.",
     )
     return Section("Pack size", (drawing, _table(summary)))
 
@@ -29,7 +29,7 @@ def _table(summary: Summary) -> Table:
         Column("Dimensions", numeric=True),
         Column("Subsets", numeric=True),
         *(Column(metric_title(metric), numeric=True) for metric in metrics),
-        Column("R@1, percentiles", numeric=True),
+        Column("R@1, 95 %", numeric=True),
     )
     rows = tuple(_row(point, metrics, summary.pack.dim) for point in summary.pack_curve)
     return Table(f"Concatenations, in % ({SELECTION_STAMPS[summary.pack.selection]})", columns, rows)

@@ -59,9 +59,8 @@ def _intervals(summary: Summary) -> tuple[str, ...]:
         f"{summary.pack.num_members} seeds, and the "
         "brackets hold the 95 % interval of the mean (Student's t). It speaks of other seeds, on "
         "these classes.",
-        "On the pack-size curve: the 2.5 and 97.5 percentiles over subsets of the members trained. "
-        "The subsets share "
-        "members, so this shows how much their draw matters, not the error of a new pack.",
+        "On the pack-size curve: the 95 % jackknife interval of the mean over subsets. Subsets share members, "
+        "so members are what is left out in turn. It speaks of other seeds; the whole pack has none.",
         "Beside a fold: the 95 % bootstrap interval over test classes, of this one pack. It speaks "
         "of other classes, "
         "with these seeds.",

@@ -1,0 +1,1 @@
+"""Benchmarks: each a ratio of two things timed in turn in one run; see ``base``."""

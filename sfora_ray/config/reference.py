@@ -1,0 +1,58 @@
+"""The configuration reference, generated from the types themselves so that it cannot disagree with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic.fields import FieldInfo
+
+from sfora_ray.config.pack import PackConfig
+from sfora_ray.config.problems import models_in
+from sfora_ray.options import Options
+
+
+def config_reference() -> str:
+    """Return every key with its type, default and meaning, as Markdown, one table a part."""
+    parts: dict[str, type[Options]] = dict(_parts("", PackConfig))
+    return "\n\n".join(_table(title, model) for title, model in parts.items())
+
+
+def _parts(place: str, model: type[Options]) -> Iterator[tuple[str, type[Options]]]:
+    yield place or "top level", model
+    for key, field in model.model_fields.items():
+        children = models_in(field.annotation)
+        for child in children:
+            name = child.model_fields["name"].default if "name" in child.model_fields else None
+            kind = child.model_fields["kind"].default if "kind" in child.model_fields else name
+            inner = f"{place}.{key}" if place else key
+            title = f"{inner}: {kind}" if len(children) > 1 and kind is not None else inner
+            yield from _parts(title, child)
+
+
+def _table(title: str, model: type[Options]) -> str:
+    rows = [_row(key, field) for key, field in model.model_fields.items()]
+    first_line = (model.__doc__ or "").strip().splitlines()[0]
+    return "\n".join([f"#### `{title}`", "", first_line, "", "| key | type | default | |", "| --- | --- | --- | --- |", *rows])
+
+
+def _row(key: str, field: FieldInfo) -> str:
+    meaning = " ".join((field.description or "").split())
+    default = "required" if field.is_required() else _default(field.get_default(call_default_factory=True))
+    return f"| `{key}` | {_type(field)} | {default} | {meaning.replace('|', chr(92) + '|')} |"
+
+
+def _default(value: Any) -> str:
+    if isinstance(value, Options):
+        return "see below"
+    return "null" if value is None else f"`{value.as_posix() if isinstance(value, Path) else value}`"
+
+
+def _type(field: FieldInfo) -> str:
+    if models_in(field.annotation):
+        return "see below"
+    text = str(field.annotation) if not isinstance(field.annotation, type) else field.annotation.__name__
+    for noise in ("typing.", "pathlib.", "annotated_types."):
+        text = text.replace(noise, "")
+    return f"`{text}`".replace("|", "\\|")
