@@ -39,9 +39,7 @@ def run(*, quick: bool = False) -> BenchmarkResult:
     )
 
 
-def _check(
-    ours: dict[tuple[int, ...], dict[str, float]], theirs: dict[tuple[int, ...], dict[str, float]]
-) -> None:
+def _check(ours: dict[tuple[int, ...], dict[str, float]], theirs: dict[tuple[int, ...], dict[str, float]]) -> None:
     for size in range(1, MEMBERS + 1):
         sides = [
             subset_interval({s: found[s]["map_at_r"] for s in found if len(s) == size}, MEMBERS)

@@ -18,9 +18,7 @@ def run(*, quick: bool = False) -> BenchmarkResult:
     """Fit a pack of 5 on 60,000 rows of width 512, both in float32 products."""
     rows, dim, rounds = (400, 16, 1) if quick else (60_000, 512, 3)
     blocks, labels = made_up_pack(MEMBERS, rows, dim, PER_CLASS)
-    timing = time_in_turn(
-        lambda: _fit(blocks, labels), lambda: published_rotations(blocks, "transductive"), rounds
-    )
+    timing = time_in_turn(lambda: _fit(blocks, labels), lambda: published_rotations(blocks, "transductive"), rounds)
     _check(timing.ours, timing.theirs, [block[:CHECKED] for block in blocks])
     return BenchmarkResult(
         name="gpa",

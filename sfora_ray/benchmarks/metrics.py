@@ -21,9 +21,7 @@ def run(*, quick: bool = False) -> BenchmarkResult:
     rows, dim, rounds = (600, 32, 1) if quick else (60_000, 512, 3)
     blocks, labels = made_up_pack(1, rows, dim, PER_CLASS)
     embeddings = blocks[0]
-    timing = time_in_turn(
-        lambda: score(embeddings, labels, nmi=False), lambda: bare_product(embeddings), rounds
-    )
+    timing = time_in_turn(lambda: score(embeddings, labels, nmi=False), lambda: bare_product(embeddings), rounds)
     _check(timing.ours, timing.theirs, labels)
     return BenchmarkResult(
         name="metrics",

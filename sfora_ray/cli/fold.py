@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+
 from sfora_ray.cli.summary_table import print_summary
 from sfora_ray.cli.terminal import make_console
 from sfora_ray.pack.run_folder import RunFolder

@@ -11,7 +11,13 @@ from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.pack.summary import FoldFacts, Summary
 
 _NARROW = {"recall_at_1": "R@1", "map_at_r": "MAP@R"}
-_WIDE = {"recall_at_1": "R@1", "recall_at_2": "R@2", "recall_at_4": "R@4", "recall_at_8": "R@8", "map_at_r": "MAP@R"}
+_WIDE = {
+    "recall_at_1": "R@1",
+    "recall_at_2": "R@2",
+    "recall_at_4": "R@4",
+    "recall_at_8": "R@8",
+    "map_at_r": "MAP@R",
+}
 _WIDE_FROM = 110
 
 

@@ -22,14 +22,12 @@ def need_per_worker(resources: ResourceOptions) -> dict[str, float]:
 
 def workers_that_fit(nodes: Sequence[Mapping[str, float]], need: Mapping[str, float]) -> int:
     """Return how many workers with this need fit, each whole on one node."""
-    return sum(
-        min(int((node.get(name, 0.0) + _ROUNDING) // amount) for name, amount in need.items()) for node in nodes
-    )
+    return sum(min(int((node.get(name, 0.0) + _ROUNDING) // amount) for name, amount in need.items()) for node in nodes)
 
 
 def members_that_fit(resources: ResourceOptions) -> int:
     """Return how many members fit on the cluster as it is now, at most ``max_concurrent_members``."""
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    nodes = _nodes()
     fit = workers_that_fit(nodes, need_per_worker(resources)) // resources.workers_per_member
     return min(fit, resources.max_concurrent_members or fit)
 
@@ -47,16 +45,30 @@ def refuse_impossible(resources: ResourceOptions) -> None:
     most = cluster_state.get_max_resources_from_cluster_config() or {}
     if most and all(most.get(name, 0) >= amount for name, amount in total.items()):
         return
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    nodes = _nodes()
     if workers_that_fit(nodes, need) >= resources.workers_per_member:
         return
     raise ResourceError(
         f"resources: one member needs {in_words(total)} ({resources.workers_per_member} worker(s) of "
         f"{in_words(need)}, each on one node), got a cluster of {len(nodes)} node(s) with "
-        f"{in_words(ray.cluster_resources())}. Lower resources.* or join more nodes."
+        f"{in_words(all_resources())}. Lower resources.* or join more nodes."
     )
 
 
 def in_words(amounts: Mapping[str, float]) -> str:
     """Return e.g. ``2 CPU, 0.5 GPU``."""
     return ", ".join(f"{amounts.get(name, 0):g} {name}" for name in ("CPU", "GPU") if name in amounts or name == "CPU")
+
+
+def all_resources() -> dict[str, float]:
+    """Return what the cluster has in all."""
+    return dict(ray.cluster_resources())  # type: ignore[no-untyped-call]
+
+
+def free_resources() -> dict[str, float]:
+    """Return what is not taken now."""
+    return dict(ray.available_resources())  # type: ignore[no-untyped-call]
+
+
+def _nodes() -> list[Mapping[str, float]]:
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]

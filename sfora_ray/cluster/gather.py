@@ -46,7 +46,7 @@ def _gather(run: RunFolder, members: Sequence[MemberSpec], split: Literal["train
     return join(members, _arrived(refs, split), split)
 
 
-def _arrived(refs: Sequence[ObjectRef], split: str) -> list[EmbeddingTable]:
+def _arrived(refs: Sequence[ObjectRef[EmbeddingTable]], split: str) -> list[EmbeddingTable]:
     try:
         tables: list[EmbeddingTable] = ray.get(list(refs), timeout=_SECONDS_TO_GATHER)
     except ray.exceptions.GetTimeoutError as error:

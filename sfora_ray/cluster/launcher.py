@@ -6,13 +6,21 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import ray
 from ray import ObjectRef
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from sfora_ray.cluster.backend import collective_backend
-from sfora_ray.cluster.capacity import in_words, members_that_fit, need_per_worker, refuse_impossible
+from sfora_ray.cluster.capacity import (
+    all_resources,
+    free_resources,
+    in_words,
+    members_that_fit,
+    need_per_worker,
+    refuse_impossible,
+)
 from sfora_ray.cluster.gather import gather_blocks, sum_moments
 from sfora_ray.cluster.member import MemberTask, run_member
 from sfora_ray.config.member import MemberResult, MemberSpec
@@ -31,7 +39,7 @@ class _Flight:
     """A member under way: its task and when it was sent."""
 
     spec: MemberSpec
-    ref: ObjectRef
+    ref: ObjectRef[dict[str, Any]]
     sent: float
 
 
@@ -127,7 +135,7 @@ class ClusterMembers:
             who = ", ".join(late) or self._waiting[0].id
             raise SforaError(
                 f"members {who}: waited {limit:g} s (resources.schedule_timeout_seconds) for "
-                f"{self._resources.workers_per_member} worker(s) of {in_words(need_per_worker(self._resources))}; free now: "
-                f"{in_words(ray.available_resources())} of {in_words(ray.cluster_resources())}. "
+                f"{self._resources.workers_per_member} worker(s) of {in_words(need_per_worker(self._resources))}; "
+                f"free now: {in_words(free_resources())} of {in_words(all_resources())}. "
                 f"Free or add nodes, then run `sfora-ray pack resume {self._run.path}`."
             )

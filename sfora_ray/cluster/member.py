@@ -40,7 +40,7 @@ def run_member(task: dict[str, Any]) -> dict[str, Any]:
     order = MemberTask.model_validate(task)
     resources = order.spec.config.resources
     trainer = TorchTrainer(
-        _train_worker,
+        _train_worker,  # type: ignore[arg-type]
         train_loop_config=task,
         torch_config=TorchConfig(backend=order.backend),
         scaling_config=ScalingConfig(
@@ -58,7 +58,8 @@ def run_member(task: dict[str, Any]) -> dict[str, Any]:
         outcome = trainer.fit()
     except ray.train.TrainingFailedError as error:
         return failed(order.spec, _first_line(error)).model_dump(mode="json")
-    result: dict[str, Any] = outcome.return_value
+    # Ray types `fit` as the older Result, which does not carry what the first worker returned.
+    result: dict[str, Any] = getattr(outcome, "return_value")  # noqa: B009
     return result
 
 

@@ -34,7 +34,9 @@ def build_config(values: dict[str, Any], *, place: str) -> PackConfig:
         return PackConfig.model_validate(values)
     except ValidationError as error:
         lines = describe(error, PackConfig)
-        raise ConfigError("\n".join([f"{place}: {len(lines)} problem(s)", *(f"  - {line}" for line in lines)])) from None
+        raise ConfigError(
+            "\n".join([f"{place}: {len(lines)} problem(s)", *(f"  - {line}" for line in lines)])
+        ) from None
 
 
 def _read(path: Path) -> dict[str, Any]:

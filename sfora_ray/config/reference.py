@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from sfora_ray.config.pack import PackConfig
@@ -15,11 +16,11 @@ from sfora_ray.options import Options
 
 def config_reference() -> str:
     """Return every key with its type, default and meaning, as Markdown, one table a part."""
-    parts: dict[str, type[Options]] = dict(_parts("", PackConfig))
+    parts: dict[str, type[BaseModel]] = dict(_parts("", PackConfig))
     return "\n\n".join(_table(title, model) for title, model in parts.items())
 
 
-def _parts(place: str, model: type[Options]) -> Iterator[tuple[str, type[Options]]]:
+def _parts(place: str, model: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
     yield place or "top level", model
     for key, field in model.model_fields.items():
         children = models_in(field.annotation)
@@ -31,10 +32,20 @@ def _parts(place: str, model: type[Options]) -> Iterator[tuple[str, type[Options
             yield from _parts(title, child)
 
 
-def _table(title: str, model: type[Options]) -> str:
+def _table(title: str, model: type[BaseModel]) -> str:
     rows = [_row(key, field) for key, field in model.model_fields.items()]
     first_line = (model.__doc__ or "").strip().splitlines()[0]
-    return "\n".join([f"#### `{title}`", "", first_line, "", "| key | type | default | |", "| --- | --- | --- | --- |", *rows])
+    return "\n".join(
+        [
+            f"#### `{title}`",
+            "",
+            first_line,
+            "",
+            "| key | type | default | |",
+            "| --- | --- | --- | --- |",
+            *rows,
+        ]
+    )
 
 
 def _row(key: str, field: FieldInfo) -> str:

@@ -39,7 +39,7 @@ def parse_yaml(text: str, *, place: str) -> Any:
         ConfigError: it is not YAML; the message has ``place`` and the line.
     """
     try:
-        return yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
+        return yaml.load(text, _Loader)
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{place}: not readable as YAML: {' '.join(str(error).split())}. Correct it.") from error
 

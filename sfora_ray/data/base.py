@@ -134,9 +134,7 @@ def _refuse_repeats(name: str, ids: Iterable[str]) -> None:
     seen: set[str] = set()
     for identifier in ids:
         if identifier in seen:
-            raise DataError(
-                f"data {name}: image ids must be unique, got '{identifier}' twice. Remove one of them."
-            )
+            raise DataError(f"data {name}: image ids must be unique, got '{identifier}' twice. Remove one of them.")
         seen.add(identifier)
 
 
@@ -152,7 +150,10 @@ class SplitCounts:
 
 
 class DatasetOptions(Options, ABC):
-    """Options of a data set; ``name`` is its key in the data table."""
+    """Options of a data set."""
+
+    name: str
+    """Key in the data table."""
 
     @abstractmethod
     def load(self, cache_dir: Path) -> ImageDataset:

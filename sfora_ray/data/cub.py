@@ -99,6 +99,4 @@ def _table(
     absent = [path for path in files if not path.is_file()]
     if absent:
         raise DataError(f"{absent[0]}: listed but absent ({len(absent)} such). Extract the archive again.")
-    return table_of(
-        tuple(paths[row] for row in rows), tuple(names[row] for row in rows), FileImages(files, 3)
-    )
+    return table_of(tuple(paths[row] for row in rows), tuple(names[row] for row in rows), FileImages(files, 3))

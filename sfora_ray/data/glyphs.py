@@ -101,12 +101,8 @@ class GlyphsOptions(DatasetOptions):
             DataError: matplotlib's fonts are not installed.
         """
         folder = font_folder()
-        tables = prepare_once(
-            cache_dir / "glyphs" / _key(folder, self.image_size), lambda: _make(folder, self)
-        )
-        return make_dataset(
-            name="glyphs", channels=1, train=tables.train, test=tables.test, notes=tables.notes
-        )
+        tables = prepare_once(cache_dir / "glyphs" / _key(folder, self.image_size), lambda: _make(folder, self))
+        return make_dataset(name="glyphs", channels=1, train=tables.train, test=tables.test, notes=tables.notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +136,7 @@ def font_folder() -> Path:
     """
     spec = importlib.util.find_spec("matplotlib")
     if spec is None or not spec.submodule_search_locations:
-        raise DataError(
-            "data glyphs: matplotlib's fonts are not there. Install matplotlib, or use another data set."
-        )
+        raise DataError("data glyphs: matplotlib's fonts are not there. Install matplotlib, or use another data set.")
     return Path(spec.submodule_search_locations[0]) / "mpl-data" / "fonts" / "ttf"
 
 
@@ -251,8 +245,7 @@ def _unlike(letters: Letters, latin: Letters) -> tuple[Letters, tuple[tuple[str,
     alike = ((near > _ALIKE).sum(2) >= _ACROSS_FACES) | (near.mean(2) > _ACROSS_ALIKE)
     kept = np.flatnonzero(~alike.any(1))
     left_out = tuple(
-        (letters.characters[row], latin.characters[int(alike[row].argmax())])
-        for row in np.flatnonzero(alike.any(1))
+        (letters.characters[row], latin.characters[int(alike[row].argmax())]) for row in np.flatnonzero(alike.any(1))
     )
     return Letters(tuple(letters.characters[row] for row in kept), letters.shapes[kept]), left_out
 
@@ -283,8 +276,7 @@ def _merge(letters: Letters) -> tuple[tuple[str, ...], tuple[tuple[str, str], ..
 def _render(characters: Sequence[str], fonts: Sequence[ImageFont.FreeTypeFont], size: int) -> PreparedSplit:
     faces = list(zip(fonts, POSES, strict=True))
     drawn = {
-        character: np.stack([_draw(font, pose, character, size) for font, pose in faces])
-        for character in characters
+        character: np.stack([_draw(font, pose, character, size) for font, pose in faces]) for character in characters
     }
     kept = [character for character, images in drawn.items() if len(np.unique(images, axis=0)) == len(FACES)]
     return PreparedSplit(
@@ -296,9 +288,7 @@ def _render(characters: Sequence[str], fonts: Sequence[ImageFont.FreeTypeFont], 
 
 def _draw(font: ImageFont.FreeTypeFont, pose: Pose, character: str, size: int) -> UInt8:
     """Draw a letter in the pose of its face, white on a black square ``(H, W)``."""
-    drawn = Image.fromarray(_ink(font, character)).rotate(
-        pose.degrees, Image.Resampling.BILINEAR, expand=True
-    )
+    drawn = Image.fromarray(_ink(font, character)).rotate(pose.degrees, Image.Resampling.BILINEAR, expand=True)
     # Twice the size, halved by averaging: a rotation at the final size would blur thin strokes.
     drawn.thumbnail((2 * (size - 2), 2 * (size - 2)), Image.Resampling.BILINEAR)
     canvas = Image.new("L", (2 * size, 2 * size))

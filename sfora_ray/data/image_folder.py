@@ -140,9 +140,7 @@ class _ClassFolder:
 
 def _class_folders(options: ImageFolderOptions) -> Iterator[_ClassFolder]:
     if not options.root.is_dir():
-        raise DataError(
-            f"{options.root}: not a folder. Set `root` to the folder that holds one folder a class."
-        )
+        raise DataError(f"{options.root}: not a folder. Set `root` to the folder that holds one folder a class.")
     extensions = {extension.lower() for extension in options.extensions}
     for folder in sorted(options.root.iterdir(), key=lambda path: path.name):
         if folder.is_dir() and not folder.name.startswith("."):
@@ -174,8 +172,7 @@ def _refuse_folder_link(path: Path) -> None:
 def _refuse_file(path: Path, root: Path) -> None:
     if path.is_symlink() and not path.resolve().is_relative_to(root):
         raise DataError(
-            f"{path}: a link must not lead out of the data folder, got {path.readlink()}. "
-            "Copy or hard-link the file."
+            f"{path}: a link must not lead out of the data folder, got {path.readlink()}. Copy or hard-link the file."
         )
     if not path.is_file() or not path.stat().st_size:
         raise DataError(
@@ -208,8 +205,7 @@ def _notes(options: ImageFolderOptions, small: Sequence[_ClassFolder]) -> tuple[
         return ()
     num_images = sum(len(found.files) for found in small)
     return (
-        f"{len(small)} classes with fewer than {options.min_images_per_class} images left out "
-        f"({num_images} images)",
+        f"{len(small)} classes with fewer than {options.min_images_per_class} images left out ({num_images} images)",
     )
 
 
@@ -228,7 +224,5 @@ def _read_split(path: Path) -> dict[str, str]:
                 "Correct the row."
             )
         if split_of.setdefault(name, split) != split:
-            raise DataError(
-                f"{path}, row {number}: a class is in one split, got '{name}' in both. Remove a row."
-            )
+            raise DataError(f"{path}, row {number}: a class is in one split, got '{name}' in both. Remove a row.")
     return split_of

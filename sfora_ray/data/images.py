@@ -78,9 +78,7 @@ def decode_bytes(content: bytes, *, channels: int, place: str) -> UInt8:
         with Image.open(io.BytesIO(content)) as image:
             return to_pixels(image, channels=channels)
     except _DAMAGE as error:
-        raise DataError(
-            f"{place}: not a readable image, got {type(error).__name__}: {error}. Replace it."
-        ) from error
+        raise DataError(f"{place}: not a readable image, got {type(error).__name__}: {error}. Replace it.") from error
 
 
 def decoded_size(path: Path, *, channels: int) -> int:
@@ -125,9 +123,7 @@ def _on_white(image: Image.Image) -> Image.Image:
 
 
 def _unreadable(path: Path, error: Exception) -> DataError:
-    reason = (
-        "an empty file" if path.is_file() and path.stat().st_size == 0 else f"{type(error).__name__}: {error}"
-    )
+    reason = "an empty file" if path.is_file() and path.stat().st_size == 0 else f"{type(error).__name__}: {error}"
     return DataError(
         f"{path}: not a readable image, got {reason}. Remove or replace it; "
         "`sfora-ray data check` lists all such files."

@@ -60,9 +60,7 @@ class OmniglotOptions(DatasetOptions):
             cache_dir / "omniglot" / key,
             lambda: _make(self, train, test),
         )
-        return make_dataset(
-            name="omniglot", channels=1, train=tables.train, test=tables.test, notes=tables.notes
-        )
+        return make_dataset(name="omniglot", channels=1, train=tables.train, test=tables.test, notes=tables.notes)
 
 
 @dataclass(frozen=True)
@@ -116,8 +114,7 @@ def _select(parts: list[Path], alphabets: tuple[str, ...] | None, stack: ExitSta
     absent = [name for name in alphabets or () if name not in found]
     if absent:
         raise DataError(
-            f"data omniglot: alphabets must be among {', '.join(found)}, got {', '.join(absent)}. "
-            "Correct the name."
+            f"data omniglot: alphabets must be among {', '.join(found)}, got {', '.join(absent)}. Correct the name."
         )
     chosen = found if alphabets is None else alphabets
     return sorted(

@@ -80,9 +80,7 @@ class InputOptions(Options):
     @model_validator(mode="after")
     def _check_resize(self) -> InputOptions:
         if self.short_side < self.image_size:
-            raise ValueError(
-                f"test.resize must be image_size ({self.image_size}) or more, got {self.short_side}"
-            )
+            raise ValueError(f"test.resize must be image_size ({self.image_size}) or more, got {self.short_side}")
         if any(value <= 0 for value in self.std or ()):
             raise ValueError(f"std must be positive, got {self.std}")
         return self
@@ -224,9 +222,7 @@ def _crop(image: UInt8, box: CropBox) -> UInt8:
 
 def _resize(image: UInt8, height: int, width: int) -> Tensor:
     # A copy: torch refuses read-only memory, and the crop of a mapped file is all that is read of it.
-    pixels = torch.from_numpy(np.array(image, order="C")).permute(
-        2, 0, 1
-    )  # (C, H, W), channels last in memory
+    pixels = torch.from_numpy(np.array(image, order="C")).permute(2, 0, 1)  # (C, H, W), channels last in memory
     resized: Tensor = vision.resize(pixels, [height, width], antialias=True)
     return resized
 

@@ -49,9 +49,7 @@ class GpaBase(FoldOptions):
                 f"folds.{self.canonical_name}: the published procedure needs rows, got moments. "
                 "Fit it with fit_rows, or leave reference out."
             )
-        rotations = align(
-            moments, start=self.start, tolerance=self.tolerance, max_iterations=self.max_iterations
-        )
+        rotations = align(moments, start=self.start, tolerance=self.tolerance, max_iterations=self.max_iterations)
         return _fold(self.canonical_name, rotations, fitted_on)
 
     def _from_rows(self, blocks: Sequence[Float], labels: Int64, fitted_on: FittedOn) -> FittedFold:
@@ -88,9 +86,7 @@ class GpaTransductiveOptions(GpaBase, TransductiveFold):
         return self._from_rows(scored, labels, "test")
 
 
-def align(
-    moments: Moments, *, start: Literal["first", "medoid"], tolerance: float, max_iterations: int
-) -> Float64:
+def align(moments: Moments, *, start: Literal["first", "medoid"], tolerance: float, max_iterations: int) -> Float64:
     """Return ``(M, D, D)`` rotations of the members onto their consensus."""
     num_members, dim = moments.num_members, moments.dim
     first = 0 if start == "first" else medoid(moments)

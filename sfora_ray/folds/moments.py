@@ -101,8 +101,7 @@ class Moments:
         """
         if not indices or not all(0 <= index < self.num_members for index in indices):
             raise DataError(
-                f"moments: members must be among 0..{self.num_members - 1}, got {list(indices)}. "
-                "Name at least one."
+                f"moments: members must be among 0..{self.num_members - 1}, got {list(indices)}. Name at least one."
             )
         columns = np.concatenate([np.arange(self.dim) + index * self.dim for index in indices])
         return Moments(
@@ -164,13 +163,7 @@ def stack_rows(blocks: Sequence[Float], start: int, stop: int) -> Float:
 
 def _check_shapes(blocks: Sequence[Float], labels: Int64) -> None:
     shapes = [np.shape(block) for block in blocks]
-    if (
-        not shapes
-        or len(set(shapes)) > 1
-        or len(shapes[0]) != 2
-        or len(labels) != shapes[0][0]
-        or not len(labels)
-    ):
+    if not shapes or len(set(shapes)) > 1 or len(shapes[0]) != 2 or len(labels) != shapes[0][0] or not len(labels):
         raise DataError(
             f"fold: members need blocks of one shape (N, D) and a label a row, got {shapes} and "
             f"{len(labels)} labels. Gather the members of one pack."

@@ -51,9 +51,7 @@ def _step(text: str, whole: str) -> dict[str, Any]:
         key, equals, value = option.partition("=")
         key, value = (key, value) if equals else ("dim", key)
         if not value or key in step:
-            raise ValueError(
-                f"an option must be a width or key=value, each once, got '{option}' in '{whole}'"
-            )
+            raise ValueError(f"an option must be a width or key=value, each once, got '{option}' in '{whole}'")
         step[key] = value
     return step
 

@@ -34,6 +34,9 @@ class Objective(nn.Module, ABC):
 class LossOptions(Options, ABC):
     """Options of an objective."""
 
+    name: str
+    """Key in the loss table."""
+
     needs_positives: ClassVar[bool]
     """Whether a batch must hold two images of a class, so that ``samples_per_class: 1`` is refused."""
 

@@ -64,17 +64,13 @@ def _linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
 class Hist(Objective):
     """The HIST objective; its class means, log-variances and network are its own parameters."""
 
-    def __init__(
-        self, options: HistOptions, *, dim: int, num_classes: int, generator: torch.Generator
-    ) -> None:
+    def __init__(self, options: HistOptions, *, dim: int, num_classes: int, generator: torch.Generator) -> None:
         super().__init__()
         self.options = options
         self.means = nn.Parameter(_fan_out_normal(num_classes, dim, generator))
         draws = _fan_out_normal(num_classes, dim, generator)
         self.log_variances = nn.Parameter(draws.abs() if options.log_variance_init == "alive" else draws)
-        self.network = HypergraphNetwork(
-            dim=dim, hidden=options.hidden, num_classes=num_classes, generator=generator
-        )
+        self.network = HypergraphNetwork(dim=dim, hidden=options.hidden, num_classes=num_classes, generator=generator)
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """Return the scalar loss, computed in the parameters' precision whatever autocast says.

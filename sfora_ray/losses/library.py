@@ -27,9 +27,7 @@ ProxyInit = Literal["kaiming", "unit"]
 class ProxyAnchor(Objective):
     """The Proxy Anchor objective with one proxy per training class."""
 
-    def __init__(
-        self, options: ProxyAnchorOptions, *, dim: int, num_classes: int, generator: torch.Generator
-    ) -> None:
+    def __init__(self, options: ProxyAnchorOptions, *, dim: int, num_classes: int, generator: torch.Generator) -> None:
         super().__init__()
         self.options = options
         self.loss = ProxyAnchorLoss(

@@ -45,9 +45,7 @@ class Embedder(nn.Module):
         self.head = _linear(backbone.num_features, dim, bias=True, generator=generator)
         self.norm = nn.LayerNorm(dim, elementwise_affine=False) if layer_norm else nn.Identity()
         self.projector = (
-            nn.Identity()
-            if projector_dim is None
-            else _linear(dim, projector_dim, bias=False, generator=generator)
+            nn.Identity() if projector_dim is None else _linear(dim, projector_dim, bias=False, generator=generator)
         )
         self.train()
 

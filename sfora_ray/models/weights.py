@@ -55,9 +55,7 @@ def _read(path: Path) -> Any:
     return torch.load(path, map_location="cpu", weights_only=True)
 
 
-def install_weights(
-    network: nn.Module, weights: State, *, source: str, classifier: str | None = None
-) -> None:
+def install_weights(network: nn.Module, weights: State, *, source: str, classifier: str | None = None) -> None:
     """Load weights whose names and shapes are exactly the network's.
 
     Args:
@@ -82,9 +80,7 @@ def install_weights(
 
 def _differences(expected: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> list[str]:
     """Describe every difference; BatchNorm's batch counters, which some files leave out, may be missing."""
-    missing = [
-        f"no '{name}'" for name in expected if name not in given and not name.endswith("num_batches_tracked")
-    ]
+    missing = [f"no '{name}'" for name in expected if name not in given and not name.endswith("num_batches_tracked")]
     unknown = [f"unknown '{name}'" for name in given if name not in expected]
     reshaped = [
         f"'{name}' of shape {tuple(given[name].shape)} instead of {tuple(value.shape)}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfora_ray.config.pack import EvaluationOptions
-from sfora_ray.folds import ConcatOptions, FittedFold, FoldOptions, InductiveFold, Moments, TransductiveFold, fold_name
+from sfora_ray.folds import ConcatOptions, FittedFold, FoldOptions, InductiveFold, Moments, TransductiveFold
 from sfora_ray.pack.gather import PackBlocks, SplitBlocks
 from sfora_ray.pack.summary import FoldFacts
 from sfora_ray.retrieval import RetrievalScores, score
@@ -24,7 +24,11 @@ class FoldOutcome:
 
 
 def fold_pack(
-    blocks: PackBlocks, moments: Moments, folds: Iterable[FoldOptions], evaluation: EvaluationOptions, device: str
+    blocks: PackBlocks,
+    moments: Moments,
+    folds: Iterable[FoldOptions],
+    evaluation: EvaluationOptions,
+    device: str,
 ) -> list[FoldOutcome]:
     """Fit and score each fold, the concatenation first, for ``retained`` is a share of it.
 
@@ -38,7 +42,7 @@ def fold_pack(
     Raises:
         InputError: a fold's options do not fit these members.
     """
-    wanted = {fold_name(fold): fold for fold in (ConcatOptions(), *folds)}
+    wanted = {fold.canonical_name: fold for fold in (ConcatOptions(), *folds)}
     outcomes: list[FoldOutcome] = []
     for name, options in wanted.items():
         fitted = _fit(options, blocks, moments)
@@ -69,7 +73,7 @@ def fold_members(
     """
     return [
         _member_mean(name, options, blocks, moments, evaluation, device, whole)
-        for name, options in {fold_name(fold): fold for fold in folds}.items()
+        for name, options in {fold.canonical_name: fold for fold in folds}.items()
         if isinstance(options, InductiveFold) and options.improves_single
     ]
 
@@ -118,9 +122,7 @@ def _score(
     return score(rows, split.labels, singletons=evaluation.singletons, nmi=evaluation.nmi, device=device)
 
 
-def _facts(
-    name: str, fitted: FittedFold, scores: RetrievalScores, blocks: PackBlocks, *, retained: float
-) -> FoldFacts:
+def _facts(name: str, fitted: FittedFold, scores: RetrievalScores, blocks: PackBlocks, *, retained: float) -> FoldFacts:
     first_right = (scores.per_query.best_rank <= 1).astype(float)
     return FoldFacts(
         name=name,
@@ -131,4 +133,3 @@ def _facts(
         ci95=cluster_bootstrap(first_right, blocks.test.labels[scores.per_query.rows], seed=0),
         num_members=len(blocks.members),
     )
-

@@ -43,9 +43,7 @@ def join(members: Sequence[MemberSpec], tables: Sequence[EmbeddingTable], split:
     return SplitBlocks(first.ids, first.labels, tuple(table.embeddings for table in tables))
 
 
-def _same_rows(
-    member: MemberSpec, table: EmbeddingTable, other: MemberSpec, first: EmbeddingTable, split: str
-) -> None:
+def _same_rows(member: MemberSpec, table: EmbeddingTable, other: MemberSpec, first: EmbeddingTable, split: str) -> None:
     place = f"{split} embeddings of {member.folder_name}"
     if table.embeddings.shape[0] != first.embeddings.shape[0] or not np.array_equal(table.ids, first.ids):
         raise SforaError(

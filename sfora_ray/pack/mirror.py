@@ -170,7 +170,13 @@ def _pack_points(summary: Summary, time_ms: int) -> Iterator[MetricPoint]:
     size = summary.pack.num_members
     for key, spread in summary.single.items():
         low, high = spread.ci95 or (None, None)
-        values = {"mean": spread.mean, "std": spread.std, "n": float(spread.n), "ci95_lo": low, "ci95_hi": high}
+        values = {
+            "mean": spread.mean,
+            "std": spread.std,
+            "n": float(spread.n),
+            "ci95_lo": low,
+            "ci95_hi": high,
+        }
         for name, value in values.items():
             if value is not None:
                 yield MetricPoint(f"{key}.{name}", value, size, time_ms)

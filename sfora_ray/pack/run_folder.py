@@ -91,7 +91,9 @@ class RunFolder:
         """
         folder = cls(path)
         if not folder.manifest_path.is_file():
-            raise RunFolderError(f"{path}: no run folder here (no manifest.json). Give the path that `pack run` printed.")
+            raise RunFolderError(
+                f"{path}: no run folder here (no manifest.json). Give the path that `pack run` printed."
+            )
         manifest = folder.manifest()
         if manifest.config.digest() != manifest.digest:
             raise RunFolderError(
@@ -194,6 +196,4 @@ class RunFolder:
 
 def plan_members(config: PackConfig) -> tuple[MemberSpec, ...]:
     """Return one spec per seed; ids follow the order of ``seeds``."""
-    return tuple(
-        MemberSpec(id=f"m{place:02d}", seed=seed, config=config) for place, seed in enumerate(config.seeds)
-    )
+    return tuple(MemberSpec(id=f"m{place:02d}", seed=seed, config=config) for place, seed in enumerate(config.seeds))

@@ -75,7 +75,17 @@ def _ended(spec: MemberSpec, result: MemberResult) -> MemberView:
 def _waiting(spec: MemberSpec, state: str, epochs: list[EpochRecord]) -> MemberView:
     total = spec.config.training.epochs
     return MemberView(
-        spec.id, spec.seed, state, len(epochs), total, len(epochs) / total, None, _latest_recall(epochs), 0.0, None, ""
+        spec.id,
+        spec.seed,
+        state,
+        len(epochs),
+        total,
+        len(epochs) / total,
+        None,
+        _latest_recall(epochs),
+        0.0,
+        None,
+        "",
     )
 
 

@@ -15,7 +15,11 @@ from sfora_ray.statistics import t_interval
 
 
 def summarize(
-    run: RunFolder, blocks: PackBlocks, dataset_digest: str, curve: Sequence[CurvePoint], folds: Sequence[FoldFacts]
+    run: RunFolder,
+    blocks: PackBlocks,
+    dataset_digest: str,
+    curve: Sequence[CurvePoint],
+    folds: Sequence[FoldFacts],
 ) -> Summary:
     """Put the summary of a pack together."""
     results = run.results()
@@ -29,9 +33,7 @@ def summarize(
     )
 
 
-def _pack(
-    run: RunFolder, blocks: PackBlocks, dataset_digest: str, finished: Sequence[MemberResult]
-) -> PackFacts:
+def _pack(run: RunFolder, blocks: PackBlocks, dataset_digest: str, finished: Sequence[MemberResult]) -> PackFacts:
     manifest = run.manifest()
     config = manifest.config
     num_singletons = _num_singletons(blocks.test.labels)

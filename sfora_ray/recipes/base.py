@@ -94,7 +94,10 @@ class Recipe(nn.Module, ABC):
 
 
 class RecipeOptions(Options, ABC):
-    """Options of a recipe; ``name`` is its key in the recipe table."""
+    """Options of a recipe."""
+
+    name: str
+    """Key in the recipe table."""
 
     @abstractmethod
     def build(

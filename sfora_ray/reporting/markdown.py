@@ -86,8 +86,7 @@ def _sheet(block: Sheet) -> str:
     lines = [_row(heads), _row(("---",) * width)]
     for row in block.rows:
         cells = [
-            f"![{escape(tile.alt)}]({FIGURES}/{tile.file_name})<br>"
-            f"{_MARKS[tile.verdict]} {escape(tile.caption)}"
+            f"![{escape(tile.alt)}]({FIGURES}/{tile.file_name})<br>{_MARKS[tile.verdict]} {escape(tile.caption)}"
             for tile in row
         ]
         lines.append(_row((*cells, *[""] * (width - len(row)))))

@@ -43,9 +43,7 @@ class QueryMetrics:
         firsts = np.cumsum(counts) - counts
         precision = (1 + np.arange(len(ranks)) - firsts[owners]) / ranks
         within = ranks <= counts[owners]
-        sums = [
-            np.bincount(owners, weight, len(counts)) for weight in (precision * within, precision, within)
-        ]
+        sums = [np.bincount(owners, weight, len(counts)) for weight in (precision * within, precision, within)]
         return cls(rows, ranks[firsts], *(total / counts for total in sums))
 
     @classmethod

@@ -86,9 +86,7 @@ def _score_all(
     return parts
 
 
-def _member_similarities(
-    galleries: Sequence[Gallery], rows: Int64, buffers: Sequence[Tensor]
-) -> list[Tensor]:
+def _member_similarities(galleries: Sequence[Gallery], rows: Int64, buffers: Sequence[Tensor]) -> list[Tensor]:
     members = []
     for gallery, buffer in zip(galleries, buffers, strict=True):
         with full_precision():

@@ -52,9 +52,7 @@ def matching_labels(labels: Int64, rows: int, place: str) -> Int64:
     """
     checked = np.asarray(labels, dtype=np.int64)
     if checked.shape != (rows,):
-        raise DataError(
-            f"{place}: {rows} rows need as many labels, got shape {checked.shape}. Pass one label a row."
-        )
+        raise DataError(f"{place}: {rows} rows need as many labels, got shape {checked.shape}. Pass one label a row.")
     return checked
 
 
@@ -74,9 +72,7 @@ class Duplicates:
     def of(cls, rows: Float32) -> Duplicates:
         """Find the repeats among ``(N, D)`` rows, whole where their first two numbers agree."""
         suspects = _sharing_a_start(rows)
-        whole = (
-            np.ascontiguousarray(rows[suspects]).view(np.dtype((np.void, max(rows.shape[1], 1) * 4))).ravel()
-        )
+        whole = np.ascontiguousarray(rows[suspects]).view(np.dtype((np.void, max(rows.shape[1], 1) * 4))).ravel()
         _, first, inverse = np.unique(whole, return_index=True, return_inverse=True)
         originals = suspects[first[inverse]]
         repeated = originals != suspects

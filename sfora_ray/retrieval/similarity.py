@@ -43,7 +43,8 @@ class Gallery:
     """Gallery rows on a device, and the duplicates among them."""
 
     def __init__(self, rows: Float32, device: str) -> None:
-        self.rows = torch.from_numpy(rows).to(device)  # (N, D)
+        # Rows that came through shared memory are read-only, and torch takes no such memory.
+        self.rows = torch.from_numpy(rows if rows.flags.writeable else rows.copy()).to(device)  # (N, D)
         duplicates = Duplicates.of(rows)
         self.copies = torch.from_numpy(duplicates.copies).to(device)
         self.originals = torch.from_numpy(duplicates.originals).to(device)

@@ -29,7 +29,17 @@ _DIGEST_TAG = "sfora.model_digest"
 MODEL_TAG = "sfora.model"
 """Tag of a run with the address of its model, ``models:/...``."""
 _EXAMPLES = 2
-_PACKAGES = ("mlflow", "torch", "torchvision", "numpy", "pillow", "pydantic", "safetensors", "scipy", "pandas")
+_PACKAGES = (
+    "mlflow",
+    "torch",
+    "torchvision",
+    "numpy",
+    "pillow",
+    "pydantic",
+    "safetensors",
+    "scipy",
+    "pandas",
+)
 
 
 def log_models(run: RunFolder, uri: str, run_ids: dict[str, str], fold: str, examples: ImageTable) -> None:
@@ -69,7 +79,9 @@ def _log(
         try:
             _log_folder(folder, client, run_id, name, examples)
         except MlflowException as error:
-            raise TrackerError(f"MLflow: model '{name}' could not be logged, got '{error}'. Look at the server.") from None
+            raise TrackerError(
+                f"MLflow: model '{name}' could not be logged, got '{error}'. Look at the server."
+            ) from None
     client.set_tag(run_id, _DIGEST_TAG, digest)
 
 

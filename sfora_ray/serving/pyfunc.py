@@ -11,7 +11,7 @@ import pandas as pd
 from mlflow.pyfunc import PythonModel, PythonModelContext
 
 
-class PackedPyfunc(PythonModel):  # type: ignore[misc]
+class PackedPyfunc(PythonModel):
     """Embeds a data frame whose column ``image`` holds encoded images as bytes."""
 
     def load_context(self, context: PythonModelContext) -> None:
@@ -21,7 +21,10 @@ class PackedPyfunc(PythonModel):  # type: ignore[misc]
         self._model = PackedModel.load(Path(context.artifacts["packed"]))
 
     def predict(
-        self, context: PythonModelContext, model_input: pd.DataFrame, params: dict[str, Any] | None = None
+        self,
+        context: PythonModelContext,  # noqa: ARG002 - MLflow's signature
+        model_input: pd.DataFrame,
+        params: dict[str, Any] | None = None,  # noqa: ARG002
     ) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
         """Return ``(N, dim)`` unit vectors, one for each image."""
         return self._model.embed_bytes(list(model_input["image"]))

@@ -73,9 +73,7 @@ def around(mean: float, standard_error: float, freedom: int) -> tuple[float, flo
     return mean - reach, mean + reach
 
 
-def cluster_bootstrap(
-    values: Float, clusters: Int64, seed: int, *, draws: int = 2000
-) -> tuple[float, float] | None:
+def cluster_bootstrap(values: Float, clusters: Int64, seed: int, *, draws: int = 2000) -> tuple[float, float] | None:
     """Return the 95 % percentile interval of the mean of ``(Q,)`` values when whole clusters are drawn again.
 
     Queries of a class rise and fall together, so classes are what is drawn: only their sums and counts are

@@ -75,8 +75,7 @@ def subset_interval(values: Mapping[Subset, float], num_members: int) -> Interva
     """
     if len({len(subset) for subset in values}) != 1:
         raise DataError(
-            f"pack curve: needs subsets of one size, got {sorted({len(s) for s in values})}. "
-            "Summarise size by size."
+            f"pack curve: needs subsets of one size, got {sorted({len(s) for s in values})}. Summarise size by size."
         )
     numbers = np.array(list(values.values()), dtype=np.float64)
     mean = float(numbers.mean())
@@ -85,9 +84,7 @@ def subset_interval(values: Mapping[Subset, float], num_members: int) -> Interva
 
 
 def _jackknife(subsets: Sequence[Subset], numbers: Float64, num_members: int) -> tuple[float, float] | None:
-    without = np.array(
-        [[member not in subset for subset in subsets] for member in range(num_members)]
-    )  # (M, S)
+    without = np.array([[member not in subset for subset in subsets] for member in range(num_members)])  # (M, S)
     left = without.sum(1)
     if num_members < 2 or not left.all():
         return None

@@ -108,8 +108,7 @@ class MlflowTracker:
         """Record which data set the run used; of the digest 36 characters are kept."""
         if not 0 < len(name) <= MAX_DATASET_NAME:
             raise TrackerError(
-                f"MLflow data set: a name must have 1 to {MAX_DATASET_NAME} characters, got {len(name)}. "
-                "Shorten it."
+                f"MLflow data set: a name must have 1 to {MAX_DATASET_NAME} characters, got {len(name)}. Shorten it."
             )
         source = json.dumps({"name": name, "digest": digest})
         dataset = Dataset(name, digest[:MAX_DATASET_DIGEST], "sfora", source)
@@ -214,9 +213,7 @@ def _way_out(said: str, uri: str) -> str:
     if "No module named" in said:
         return "Install the driver of this database."
     if "Permission denied" in said or "Read-only file system" in said:
-        return (
-            "Make the folder writable; a server must be started with --artifacts-destination to take files."
-        )
+        return "Make the folder writable; a server must be started with --artifacts-destination to take files."
     if is_server(uri):
         return "Start the server (mlflow server), correct tracking.uri, or choose tracking.name=none."
     return "Correct tracking.uri or choose tracking.name=none."

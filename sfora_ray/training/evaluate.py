@@ -56,9 +56,7 @@ def _refuse_nonfinite(table: EmbeddingTable) -> None:
 
 def retrieval_metrics(table: EmbeddingTable, options: EvaluationOptions, device: torch.device) -> dict[str, float]:
     """Return the retrieval metrics of a table by their keys; NMI only where asked for."""
-    scores = score(
-        table.embeddings, table.labels, singletons=options.singletons, nmi=options.nmi, device=str(device)
-    )
+    scores = score(table.embeddings, table.labels, singletons=options.singletons, nmi=options.nmi, device=str(device))
     return scores.metrics()
 
 

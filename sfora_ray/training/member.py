@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import safetensors.torch
 
 from sfora_ray.arrays import EmbeddingTable
@@ -52,7 +51,12 @@ def _keep_epochs(folder: MemberFolder, worker: Worker, epoch: int) -> None:
 
 
 def _end_epoch(
-    parts: Parts, folder: MemberFolder, announcer: Announcer, state: LoopState, epoch: int, outcome: EpochOutcome
+    parts: Parts,
+    folder: MemberFolder,
+    announcer: Announcer,
+    state: LoopState,
+    epoch: int,
+    outcome: EpochOutcome,
 ) -> LoopState:
     """Evaluate if it is time, remember the best, record the epoch, save a checkpoint if it is time."""
     if not parts.worker.is_first:
@@ -84,9 +88,7 @@ def _evaluate(parts: Parts) -> dict[str, dict[str, float]]:
     }
 
 
-def _record(
-    parts: Parts, epoch: int, outcome: EpochOutcome, metrics: dict[str, dict[str, float]]
-) -> EpochRecord:
+def _record(parts: Parts, epoch: int, outcome: EpochOutcome, metrics: dict[str, dict[str, float]]) -> EpochRecord:
     return EpochRecord(
         epoch=epoch,
         step=epoch * parts.sampler.steps_per_epoch,
@@ -138,7 +140,9 @@ def _warnings(epochs: list[EpochRecord], test: EmbeddingTable) -> tuple[str, ...
     silent = [record.epoch for record in epochs if record.loss["total"] == 0.0]
     found = [collapse_warning(test)]
     if silent:
-        found.append(f"the loss was exactly 0 in {len(silent)} epoch(s), first in {silent[0]}: nothing was learnt there")
+        found.append(
+            f"the loss was exactly 0 in {len(silent)} epoch(s), first in {silent[0]}: nothing was learnt there"
+        )
     return tuple(text for text in found if text is not None)
 
 

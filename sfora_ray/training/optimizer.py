@@ -13,7 +13,7 @@ from sfora_ray.parameters import ParameterGroup
 
 def build_optimizer(options: OptimizerOptions, groups: Sequence[ParameterGroup], device: torch.device) -> Optimizer:
     """Return the optimiser with one torch group per parameter group, each with its rate and decay."""
-    kind = {"adamw": AdamW, "adam": Adam}[options.name]
+    kind: type[Adam] = {"adamw": AdamW, "adam": Adam}[options.name]
     settings = [
         {
             "params": list(group.parameters),

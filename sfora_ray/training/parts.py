@@ -17,8 +17,8 @@ from sfora_ray.data.transforms import Normalizer
 from sfora_ray.models import Embedder, build_embedder
 from sfora_ray.parameters import ParameterGroup
 from sfora_ray.randomness import torch_generator
-from sfora_ray.recipes.base import Recipe
 from sfora_ray.recipes import gather_rows
+from sfora_ray.recipes.base import Recipe
 from sfora_ray.training.optimizer import build_optimizer
 from sfora_ray.training.precision import autocast_for, gradient_scaler
 from sfora_ray.training.preparation import MemberData
@@ -60,9 +60,11 @@ class Parts:
 def build_parts(spec: MemberSpec, data: MemberData, worker: Worker) -> Parts:
     """Put a member together; every random start comes from generators named by its seed."""
     config = spec.config
-    embedder = build_embedder(
-        config.model, channels=data.dataset.channels, generator=torch_generator(spec.seed, "model")
-    ).to(worker.device, memory_format=_layout(config))
+    embedder = (
+        build_embedder(config.model, channels=data.dataset.channels, generator=torch_generator(spec.seed, "model"))
+        .to(memory_format=_layout(config))
+        .to(worker.device)
+    )
     objective = config.loss.build(
         dim=embedder.training_dim,
         num_classes=len(data.train.class_names),

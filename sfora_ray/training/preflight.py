@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -164,5 +165,5 @@ def _group(config: PackConfig, group: ParameterGroup) -> GroupPlan:
 def _rates(config: PackConfig) -> tuple[tuple[int, float], ...]:
     epochs = config.training.epochs
     factors = [(epoch, rate_factor(config.schedule, epoch, epochs)) for epoch in range(1, epochs + 1)]
-    changes = [entry for before, entry in zip(factors, factors[1:], strict=False) if entry[1] != before[1]]
+    changes = [entry for before, entry in pairwise(factors) if entry[1] != before[1]]
     return (factors[0], *changes)

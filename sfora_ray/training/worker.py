@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -48,17 +49,18 @@ def torch_settings(config: PackConfig) -> Iterator[None]:
     """
     threads = torch.get_num_threads()
     deterministic = torch.are_deterministic_algorithms_enabled()
-    filling = torch.utils.deterministic.fill_uninitialized_memory
+    memory: Any = torch.utils.deterministic  # a module whose one attribute its type does not tell
+    filling = memory.fill_uninitialized_memory
     benchmark = torch.backends.cudnn.benchmark
     torch.set_num_threads(config.resources.cpus_per_worker)
     torch.use_deterministic_algorithms(config.training.deterministic)
     # Deterministic mode would also fill every new tensor, which costs a tenth of a step and changes no result.
-    torch.utils.deterministic.fill_uninitialized_memory = False
+    memory.fill_uninitialized_memory = False
     torch.backends.cudnn.benchmark = not config.training.deterministic
     try:
         yield
     finally:
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(deterministic)
-        torch.utils.deterministic.fill_uninitialized_memory = filling
+        memory.fill_uninitialized_memory = filling
         torch.backends.cudnn.benchmark = benchmark

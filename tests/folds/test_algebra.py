@@ -9,7 +9,7 @@ from tests.folds.packs import orthogonal
 def test_both_ways_to_the_nearest_rotation(smallest: float) -> None:
     rng = np.random.default_rng(0)
     left, right = orthogonal(rng, 9), orthogonal(rng, 9)
-    products = left @ np.diag(np.geomspace(1, 0.5, 8).tolist() + [smallest]) @ right
+    products = left @ np.diag([*np.geomspace(1, 0.5, 8).tolist(), smallest]) @ right
     found = polar_rotation(products)
     np.testing.assert_allclose(found @ found.T, np.eye(9), atol=1e-12)
     np.testing.assert_allclose(found, nearest_rotation(products), atol=1e-8)

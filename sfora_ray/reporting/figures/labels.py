@@ -84,9 +84,7 @@ def _write(axes: Axes, anchor: Anchor, shift: tuple[float, float]) -> None:
         va="center",
         fontsize=_FONT_SIZE,
         color=INK,
-        arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 4}
-        if far
-        else None,
+        arrowprops={"arrowstyle": "-", "color": MUTED, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 4} if far else None,
         bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.6},
         zorder=4,
     )

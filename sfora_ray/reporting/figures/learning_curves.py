@@ -38,9 +38,7 @@ def draw_learning_curves(curves: Sequence[MemberCurve], *, split: str) -> str:
         _panel(below, curves, _recall_percent)
         below.xaxis.set_major_locator(MaxNLocator(integer=True))
         if above.get_legend_handles_labels()[0]:
-            figure.legend(
-                *above.get_legend_handles_labels(), loc="outside lower center", ncols=min(len(curves), 6)
-            )
+            figure.legend(*above.get_legend_handles_labels(), loc="outside lower center", ncols=min(len(curves), 6))
 
     return draw("learning_curves", 5.2, paint)
 

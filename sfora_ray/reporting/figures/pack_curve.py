@@ -62,9 +62,7 @@ def _panel(axes: Axes, points: Sequence[CurvePoint], metric: str, marker: str, c
     axes.margins(y=0.2)
 
 
-def _error_bars(
-    points: Sequence[CurvePoint], metric: str
-) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+def _error_bars(points: Sequence[CurvePoint], metric: str) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     """Return the bars below and above each mean, ``(2, N)``; zero where a size has no interval."""
     bars = np.zeros((2, len(points)))
     for place, point in enumerate(points):

@@ -47,9 +47,7 @@ def _sentence(summary: Summary) -> str:
     best = best_honest_fold(summary)
     parts = []
     if single is not None:
-        parts.append(
-            f"one {summary.pack.objective} model retrieves with a Recall@1 of {spread(single)} % on average"
-        )
+        parts.append(f"one {summary.pack.objective} model retrieves with a Recall@1 of {spread(single)} % on average")
     if whole is not None:
         parts.append(f"{members(summary.pack.num_members)} side by side reach {percent(whole)} %")
     if best is not None:
@@ -87,9 +85,7 @@ def _steps(summary: Summary) -> tuple[Step, ...]:
 
 
 def _fold_step(best: FoldFacts) -> Step:
-    detail = (
-        f"R@1 in %, {best.dim} dimensions, {_FITTED[best.fitted_on]}, {percent(best.retained)} % retained"
-    )
+    detail = f"R@1 in %, {best.dim} dimensions, {_FITTED[best.fitted_on]}, {percent(best.retained)} % retained"
     if best.ci95 is not None:
         detail += f", 95 % interval over classes {interval(best.ci95)}"
     return Step(f"Folded to one member's width: {best.name}", percent(best.metrics["recall_at_1"]), detail)
@@ -97,9 +93,7 @@ def _fold_step(best: FoldFacts) -> Step:
 
 def _choice_note(summary: Summary) -> str:
     if summary.pack.num_members < 2:
-        return (
-            "With fewer than two members there is nothing to concatenate or fold, and no interval over seeds."
-        )
+        return "With fewer than two members there is nothing to concatenate or fold, and no interval over seeds."
     rivals = len(honest_folds(summary))
     if rivals == 0:
         return "No fold ends at one member's width without having seen test images: no folded number here."

@@ -36,10 +36,7 @@ def members_section(run: RunFolder, summary: Summary) -> Section:
 def _remarks(summary: Summary) -> tuple[str, ...]:
     """Return why members failed, and their warnings."""
     return tuple(
-        f"{member.id}: {remark}"
-        for member in summary.members
-        for remark in (member.reason, *member.warnings)
-        if remark
+        f"{member.id}: {remark}" for member in summary.members for remark in (member.reason, *member.warnings) if remark
     )
 
 
@@ -130,6 +127,4 @@ def _spread(summary: Summary) -> Table:
             )
         )
     stamp = SELECTION_STAMPS[summary.pack.selection]
-    return Table(
-        f"One member: mean and spread over seeds, in % ({stamp}; Student's t interval)", columns, tuple(rows)
-    )
+    return Table(f"One member: mean and spread over seeds, in % ({stamp}; Student's t interval)", columns, tuple(rows))

@@ -11,8 +11,7 @@ _GROUPS: tuple[tuple[FittedOn, str], ...] = (
     ("train", "Fitted on the embeddings of the training images (inductive)"),
     (
         "test",
-        "Fitted on the very test embeddings it is scored on (transductive: an upper bound, not a "
-        "method to ship)",
+        "Fitted on the very test embeddings it is scored on (transductive: an upper bound, not a method to ship)",
     ),
 )
 

@@ -16,9 +16,7 @@ _PAIR = (Column("Setting"), Column("Value"))
 
 def settings(summary: Summary, manifest: Manifest) -> Section:
     """Return the section of facts; the complete configuration and the versions are folded away."""
-    blocks: list[Block] = [
-        Table("The pack", (Column("Fact"), Column("Value")), _facts(summary.pack, manifest))
-    ]
+    blocks: list[Block] = [Table("The pack", (Column("Fact"), Column("Value")), _facts(summary.pack, manifest))]
     if summary.pack.notes:
         blocks += [Paragraph("Notes on the data and the run:"), Bullets(summary.pack.notes)]
     configuration = tuple(flatten(manifest.config.plain()))
@@ -54,8 +52,7 @@ def _facts(pack: PackFacts, manifest: Manifest) -> tuple[tuple[str, str], ...]:
         ("Training", f"{whole(pack.train_images)} images of {whole(pack.train_classes)} classes"),
         (
             "Test",
-            f"{whole(pack.test_images)} images of {whole(pack.test_classes)} classes, none of them "
-            "trained on",
+            f"{whole(pack.test_images)} images of {whole(pack.test_classes)} classes, none of them trained on",
         ),
         ("Queries", f"{whole(pack.num_queries)} scored; {singletons}"),
         ("Objective and recipe", f"{pack.objective}, {pack.recipe}"),

@@ -24,11 +24,7 @@ def neighbours_section(run: RunFolder, summary: Summary, cache_dir: Path) -> Sec
     except (SforaError, OSError) as error:
         return Section(
             _TITLE,
-            (
-                Paragraph(
-                    f"The picture sheet is missing, for its images or embeddings are: {error}", "warning"
-                ),
-            ),
+            (Paragraph(f"The picture sheet is missing, for its images or embeddings are: {error}", "warning"),),
         )
     return Section(_TITLE, (Paragraph(_EXPLANATION), sheet))
 
@@ -72,9 +68,7 @@ def _sheet(finds: Finds, table: ImageTable) -> Sheet:
 def _tile(table: ImageTable, row_of: dict[str, int], identifier: str, stem: str, verdict: Verdict) -> Tile:
     row = row_of.get(identifier)
     if row is None:
-        raise DataError(
-            f"data: image '{identifier}' is not in the test split any more. Restore the data to see it."
-        )
+        raise DataError(f"data: image '{identifier}' is not in the test split any more. Restore the data to see it.")
     content, ending = encode(table.images[row])
     class_name = table.class_names[int(table.labels[row])]
     return Tile(f"{stem}.{ending}", content, f"{_ALT[verdict]}: {class_name}", class_name, verdict)
