@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ray
 
+from sfora_ray.cluster.capacity import waited_in_vain
 from sfora_ray.config.pack import ResourceOptions
+from sfora_ray.errors import SforaError
 
 
 @ray.remote(num_cpus=0, max_retries=2)
@@ -14,13 +16,22 @@ def _sees_cuda() -> bool:
     return torch.cuda.is_available()
 
 
-def collective_backend(resources: ResourceOptions, timeout_seconds: float) -> str:
+def collective_backend(resources: ResourceOptions) -> str:
     """Return ``nccl`` where workers see a GPU of their own, else ``gloo``.
 
     Ray's own choice goes by the scheduled resource, which may exist without hardware. NCCL refuses two ranks on one
     device, so shares of a GPU get gloo as well.
+
+    Raises:
+        SforaError: no GPU came free within the schedule time-out.
     """
     if resources.gpus_per_worker < 1:
         return "gloo"
     seen = _sees_cuda.options(num_gpus=resources.gpus_per_worker).remote()
-    return "nccl" if ray.get(seen, timeout=timeout_seconds) else "gloo"
+    try:
+        return "nccl" if ray.get(seen, timeout=resources.schedule_timeout_seconds) else "gloo"
+    except ray.exceptions.GetTimeoutError as error:
+        ray.cancel(seen)
+        raise SforaError(
+            f"members: {waited_in_vain(resources)}. Free or add nodes, then run `sfora-ray pack resume`."
+        ) from error

@@ -22,7 +22,14 @@ def need_per_worker(resources: ResourceOptions) -> dict[str, float]:
 
 def workers_that_fit(nodes: Sequence[Mapping[str, float]], need: Mapping[str, float]) -> int:
     """Return how many workers with this need fit, each whole on one node."""
-    return sum(min(int((node.get(name, 0.0) + _ROUNDING) // amount) for name, amount in need.items()) for node in nodes)
+    return sum(min(_times(name, amount, node.get(name, 0.0)) for name, amount in need.items()) for node in nodes)
+
+
+def _times(name: str, amount: float, there: float) -> int:
+    if name == "GPU" and amount < 1:
+        # A share lies on one GPU: 0.4 fits four times on two GPUs, not five times.
+        return int(there) * int((1 + _ROUNDING) // amount)
+    return int((there + _ROUNDING) // amount)
 
 
 def members_that_fit(resources: ResourceOptions) -> int:
@@ -55,6 +62,15 @@ def refuse_impossible(resources: ResourceOptions) -> None:
     )
 
 
+def waited_in_vain(resources: ResourceOptions) -> str:
+    """Return how long a member waited for what, and what is free now: the middle of an error's text."""
+    return (
+        f"waited {resources.schedule_timeout_seconds:g} s (resources.schedule_timeout_seconds) for "
+        f"{resources.workers_per_member} worker(s) of {in_words(need_per_worker(resources))}; "
+        f"free now: {in_words(free_resources())} of {in_words(all_resources())}"
+    )
+
+
 def in_words(amounts: Mapping[str, float]) -> str:
     """Return e.g. ``2 CPU, 0.5 GPU``."""
     return ", ".join(f"{amounts.get(name, 0):g} {name}" for name in ("CPU", "GPU") if name in amounts or name == "CPU")
@@ -66,8 +82,9 @@ def all_resources() -> dict[str, float]:
 
 
 def free_resources() -> dict[str, float]:
-    """Return what is not taken now."""
-    return dict(ray.available_resources())  # type: ignore[no-untyped-call]
+    """Return what is not taken now; Ray itself leaves out what is taken altogether, here it is 0."""
+    free = ray.available_resources()  # type: ignore[no-untyped-call]
+    return {name: free.get(name, 0.0) for name in all_resources()}
 
 
 def _nodes() -> list[Mapping[str, float]]:

@@ -13,14 +13,7 @@ from ray import ObjectRef
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from sfora_ray.cluster.backend import collective_backend
-from sfora_ray.cluster.capacity import (
-    all_resources,
-    free_resources,
-    in_words,
-    members_that_fit,
-    need_per_worker,
-    refuse_impossible,
-)
+from sfora_ray.cluster.capacity import members_that_fit, refuse_impossible, waited_in_vain
 from sfora_ray.cluster.gather import gather_blocks, sum_moments
 from sfora_ray.cluster.member import MemberTask, run_member
 from sfora_ray.config.member import MemberResult, MemberSpec
@@ -50,7 +43,7 @@ class ClusterMembers:
         self._run = run
         self._resources = run.manifest().config.resources
         refuse_impossible(self._resources)
-        self._backend = collective_backend(self._resources, self._resources.schedule_timeout_seconds)
+        self._backend = collective_backend(self._resources)
         self._waiting = list(specs)
         self._flights: dict[str, _Flight] = {}
         self._states: dict[str, MemberState] = {spec.id: "queued" for spec in specs}
@@ -134,8 +127,6 @@ class ClusterMembers:
         if late or time.monotonic() - self._last_room > limit:
             who = ", ".join(late) or self._waiting[0].id
             raise SforaError(
-                f"members {who}: waited {limit:g} s (resources.schedule_timeout_seconds) for "
-                f"{self._resources.workers_per_member} worker(s) of {in_words(need_per_worker(self._resources))}; "
-                f"free now: {in_words(free_resources())} of {in_words(all_resources())}. "
+                f"members {who}: {waited_in_vain(self._resources)}. "
                 f"Free or add nodes, then run `sfora-ray pack resume {self._run.path}`."
             )

@@ -16,6 +16,7 @@ from ray.train.torch import TorchConfig, TorchTrainer
 from sfora_ray.cluster.capacity import need_per_worker
 from sfora_ray.config.member import MemberSpec
 from sfora_ray.options import Options
+from sfora_ray.training.allocator import allocator_settings
 from sfora_ray.training.boundary import failed, member_result
 from sfora_ray.training.output import output_to
 from sfora_ray.training.worker import Worker
@@ -52,6 +53,7 @@ def run_member(task: dict[str, Any]) -> dict[str, Any]:
             name=f"{order.spec.id}-{order.attempt}",
             storage_path=str(order.folder / "ray"),
             failure_config=FailureConfig(max_failures=resources.max_failures),
+            worker_runtime_env={"env_vars": dict(allocator_settings(resources.gpus_per_worker))},
         ),
     )
     try:

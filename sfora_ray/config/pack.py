@@ -140,6 +140,7 @@ class PackConfig(Options):
     selection: SelectionOptions = SelectionOptions()
     evaluation: EvaluationOptions = EvaluationOptions()
     folds: tuple[AnyFold, ...] = ()
+    """Folds beside the concatenation. The first that ends at one member's width and sees no test image ships."""
     resources: ResourceOptions = ResourceOptions()
     tracking: AnyTracker = MlflowOptions()
     output: Path = Path("runs")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -61,9 +62,17 @@ def _default(value: Any) -> str:
 
 
 def _type(field: FieldInfo) -> str:
-    if models_in(field.annotation):
-        return "see below"
-    text = str(field.annotation) if not isinstance(field.annotation, type) else field.annotation.__name__
-    for noise in ("typing.", "pathlib.", "annotated_types."):
-        text = text.replace(noise, "")
-    return f"`{text}`".replace("|", "\\|")
+    return "see below" if models_in(field.annotation) else f"`{_in_words(field.annotation)}`".replace("|", "\\|")
+
+
+def _in_words(annotation: Any) -> str:
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _in_words(inner[0])
+    if origin is Literal:
+        return " | ".join(str(value) for value in inner)
+    if origin in (Union, UnionType):
+        return " | ".join(_in_words(part) for part in inner)
+    if origin is tuple:
+        return f"list of {_in_words(inner[0])}" if Ellipsis in inner else f"[{', '.join(_in_words(p) for p in inner)}]"
+    return "null" if annotation is type(None) else str(getattr(annotation, "__name__", annotation)).lower()

@@ -21,7 +21,7 @@ class FoldOptions(Options, ABC):
     """Options of a fold. Each has a ``name``, its key in the fold table, and some a width ``dim``."""
 
     improves_single: ClassVar[bool] = False
-    """Whether the fold also changes how one member alone ranks, so that a pack's gain must be told against that."""
+    """Whether the fold also changes how one member alone ranks; a pack's gain is then told against that."""
 
     @property
     def canonical_name(self) -> str:

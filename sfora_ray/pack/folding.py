@@ -10,7 +10,7 @@ import numpy as np
 from sfora_ray.config.pack import EvaluationOptions
 from sfora_ray.folds import ConcatOptions, FittedFold, FoldOptions, InductiveFold, Moments, TransductiveFold
 from sfora_ray.pack.gather import PackBlocks, SplitBlocks
-from sfora_ray.pack.summary import FoldFacts
+from sfora_ray.pack.summary import SINGLE, FoldFacts
 from sfora_ray.retrieval import RetrievalScores, score
 from sfora_ray.statistics import cluster_bootstrap
 
@@ -95,7 +95,7 @@ def _member_mean(
         dim = fitted.dim
     means = {key: float(np.mean([one[key] for one in metrics])) for key in metrics[0]}
     return FoldFacts(
-        name=f"single:{name}",
+        name=f"{SINGLE}{name}",
         dim=dim,
         fitted_on="train",
         metrics=means,

@@ -18,6 +18,7 @@ from sfora_ray.folds import Moments
 from sfora_ray.pack.gather import PackBlocks, join
 from sfora_ray.pack.launcher import MemberState
 from sfora_ray.pack.run_folder import RunFolder
+from sfora_ray.training.allocator import allocator_settings, inherited
 from sfora_ray.training.boundary import failed, member_result
 from sfora_ray.training.output import output_to
 from sfora_ray.training.worker import Worker
@@ -66,7 +67,8 @@ class LocalMembers:
         device = f"cuda:{int(slot * self._gpus_per_member)}" if self._gpus_per_member and _num_gpus() else "cpu"
         arguments = (spec.model_dump(mode="json"), str(self._run.member(spec).path), device)
         process = multiprocessing.get_context("spawn").Process(target=_train_here, args=arguments, name=spec.id)
-        process.start()
+        with inherited(allocator_settings(self._gpus_per_member)):
+            process.start()
         self._running[spec.id] = (process, slot)
 
     def _collect(self) -> None:

@@ -6,6 +6,9 @@ from typing import Literal
 
 from sfora_ray.options import Options
 
+SINGLE = "single:"
+"""What the name of a fold of each member alone starts with."""
+
 FittedOn = Literal["none", "train", "test"]
 
 
@@ -86,6 +89,11 @@ class FoldFacts(Options):
     """Of ``recall_at_1``: bootstrap over test classes of this one pack, so it holds for other classes, not seeds."""
     num_members: int
 
+    @property
+    def is_of_pack(self) -> bool:
+        """Return whether this is a fold of several members, not of each alone."""
+        return self.num_members > 1 and not self.name.startswith(SINGLE)
+
 
 class Summary(Options):
     """What the report is made of."""
@@ -96,3 +104,15 @@ class Summary(Options):
     single: dict[str, Spread]
     pack_curve: tuple[CurvePoint, ...]
     folds: tuple[FoldFacts, ...]
+
+
+def shipped_fold(summary: Summary) -> FoldFacts | None:
+    """Return the fold that is shipped and headlined, or None where the config has no such fold.
+
+    It is the first fold of the config that is no wider than one member and never saw a test image. The first, not
+    the best on the test classes: that would be one more selection on the test.
+    """
+    for fold in summary.folds:
+        if fold.fitted_on != "test" and fold.dim <= summary.pack.dim and fold.is_of_pack:
+            return fold
+    return None

@@ -12,7 +12,7 @@ from sfora_ray.pack.gather import PackBlocks
 from sfora_ray.pack.mirror import Mirror
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.pack.summarize import summarize
-from sfora_ray.pack.summary import FoldFacts, Summary
+from sfora_ray.pack.summary import Summary, shipped_fold
 from sfora_ray.reporting import ReportPaths, write_report
 from sfora_ray.tracking import MlflowOptions, TrackingOptions
 from sfora_ray.training.worker import seen_device
@@ -66,19 +66,6 @@ def tell_pack(run: RunFolder, mirror: Mirror, summary: Summary, tracking: Tracki
         run,
         tracking.uri,
         {part: mirror.run_id(part) for part in parts},
-        fold_to_ship(summary).name,
+        (shipped_fold(summary) or summary.folds[0]).name,
         examples,
     )
-
-
-def fold_to_ship(summary: Summary) -> FoldFacts:
-    """Return the fold to ship: the first honest one at a single member's width, else the concatenation.
-
-    The first, not the best on the test classes: choosing by the test score would be selection on the test.
-    """
-    honest = [
-        fold
-        for fold in summary.folds
-        if fold.fitted_on == "train" and fold.dim == summary.pack.dim and not fold.name.startswith("single:")
-    ]
-    return honest[0] if honest else summary.folds[0]

@@ -14,9 +14,7 @@ def test_runs_small_and_both_sides_agree(run: Callable[..., BenchmarkResult]) ->
     assert found.ours_seconds > 0
     assert found.theirs_seconds > 0
     speed_up = found.mark.startswith(">=")
-    expected = (
-        found.theirs_seconds / found.ours_seconds if speed_up else found.ours_seconds / found.theirs_seconds
-    )
+    expected = found.theirs_seconds / found.ours_seconds if speed_up else found.ours_seconds / found.theirs_seconds
     assert found.ratio == pytest.approx(expected)
 
 

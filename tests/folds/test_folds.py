@@ -53,9 +53,7 @@ def _gpa_by_rows(blocks: list[Float]) -> Float:
 
 
 def _procrustes_by_rows(blocks: list[Float]) -> Float:
-    return np.asarray(
-        np.mean([block @ orthogonal_procrustes(block, blocks[0])[0] for block in blocks], axis=0)
-    )
+    return np.asarray(np.mean([block @ orthogonal_procrustes(block, blocks[0])[0] for block in blocks], axis=0))
 
 
 def _wccn_by_rows(blocks: list[Float], labels: Int64, dim: int) -> Float:

@@ -60,9 +60,7 @@ TRAIN_FITTED: list[tuple[InductiveFold, str, tuple[str, ...]]] = [
     ("options", "key", "case"),
     [(options, key, case) for options, key, cases in TRAIN_FITTED for case in cases],
 )
-def test_train_fitted_folds(
-    arrays: dict[str, NDArray[Any]], options: InductiveFold, key: str, case: str
-) -> None:
+def test_train_fitted_folds(arrays: dict[str, NDArray[Any]], options: InductiveFold, key: str, case: str) -> None:
     _, test, moments, _ = _inputs(arrays, case)
     _check(options.fit(moments).transform(test), arrays[f"{case}/out/cos_{key}"], atol=2e-6)
 

@@ -19,7 +19,7 @@ from tests.reporting.synthetic import FOLDS, HOSTILE, make_run
         "98.69",  # 0.7305 / 0.7402
         "n = 4, epochs selected on validation",
         "[70.95, 74.95]",  # its bootstrap interval
-        "best of 5",  # mean, gpa, procrustes, pca, uncentred
+        "It was not chosen by its score",
         "1 h 02 min",
         "812",
         "conv4, 8 dimensions",

@@ -26,9 +26,7 @@ def test_clusters_are_found_and_repeat() -> None:
     rows = (10 * np.eye(5)[labels] + rng.normal(size=(60, 5))).astype(np.float32)
     first = kmeans_labels(rows, 5, 3)
     assert np.array_equal(first, kmeans_labels(rows, 5, 3))
-    assert score(rows, labels, nmi=True).nmi == pytest.approx(
-        normalized_mutual_information(labels, first), abs=0.2
-    )
+    assert score(rows, labels, nmi=True).nmi == pytest.approx(normalized_mutual_information(labels, first), abs=0.2)
 
 
 def test_nmi_only_where_asked() -> None:

@@ -28,9 +28,7 @@ def test_a_sample_uses_members_evenly(members: int, size: int, most: int) -> Non
 
 
 def test_every_size() -> None:
-    assert set(curve_subsets(4, 100, 0)) == {
-        s for size in range(1, 5) for s in itertools.combinations(range(4), size)
-    }
+    assert set(curve_subsets(4, 100, 0)) == {s for size in range(1, 5) for s in itertools.combinations(range(4), size)}
 
 
 @pytest.mark.parametrize(("size", "most"), [(0, 3), (5, 3), (2, 0)])

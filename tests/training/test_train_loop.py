@@ -50,7 +50,7 @@ class TinyBackbone(Backbone):
 
     def __init__(self) -> None:
         super().__init__()
-        self.conv1 = nn.Conv2d(3, 6, 3, padding=1, bias=False)
+        self.conv1 = nn.Conv2d(3, 6, 3, bias=False)
         self.bn1 = nn.BatchNorm2d(6)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -152,9 +152,9 @@ def case(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def run(case: str, images: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(case: str, tiny_images: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     arrays = arrays_of(case)
-    return train(arrays, reference_parts(arrays, images, tmp_path_factory.mktemp(case)))
+    return train(arrays, reference_parts(arrays, tiny_images, tmp_path_factory.mktemp(case)))
 
 
 def near(case: str, ours: Any, theirs: Any) -> None:

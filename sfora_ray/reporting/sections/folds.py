@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from sfora_ray.pack.summary import FoldFacts, Summary
+from sfora_ray.pack.summary import SINGLE, FoldFacts, Summary, shipped_fold
 from sfora_ray.reporting.blocks import Column, Drawing, Paragraph, Section, Table
 from sfora_ray.reporting.figures import draw_fold_plane
-from sfora_ray.reporting.result import SINGLE_PREFIX, best_honest_fold
 from sfora_ray.reporting.wording import FITTED_ON_TITLES, SELECTION_STAMPS, interval, percent
 
 _COLUMNS = (
@@ -33,17 +32,17 @@ def folds_section(summary: Summary) -> Section:
         "fitted: they are upper bounds.",
     )
     blocks = (drawing, _table(summary))
-    if any(fold.name.startswith(SINGLE_PREFIX) for fold in summary.folds):
-        note = f"Names that begin with {SINGLE_PREFIX} are means over members, each folded by itself."
+    if any(fold.name.startswith(SINGLE) for fold in summary.folds):
+        note = f"Names that begin with {SINGLE} are means over members, each folded by itself."
         return Section("Folds", (*blocks, Paragraph(note, "note")))
     return Section("Folds", blocks)
 
 
 def _table(summary: Summary) -> Table:
-    best = best_honest_fold(summary)
+    best = shipped_fold(summary)
     marked = frozenset(place for place, fold in enumerate(summary.folds) if fold is best)
     stamp = SELECTION_STAMPS[summary.pack.selection]
-    caption = f"All folds, in % ({stamp}); in bold: the best at one member's width that saw no test image"
+    caption = f"All folds, in % ({stamp}); in bold: the fold that ships"
     return Table(caption, _COLUMNS, tuple(_row(fold) for fold in summary.folds), marked)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sfora_ray.pack.summary import FoldFacts, Summary
+from sfora_ray.pack.summary import FoldFacts, Summary, shipped_fold
 from sfora_ray.reporting.blocks import Block, Paragraph, Section, Step, Steps
-from sfora_ray.reporting.result import best_honest_fold, concatenation_recall, honest_folds
+from sfora_ray.reporting.result import concatenation_recall
 from sfora_ray.reporting.wording import SELECTION_STAMPS, interval, members, percent, spread
 
 _FITTED = {"none": "fitted on nothing", "train": "fitted on the training images"}
@@ -44,7 +44,7 @@ def _sentence(summary: Summary) -> str:
     """Return the main result in one sentence, with its n and how epochs were selected."""
     single = summary.single.get("recall_at_1")
     whole = concatenation_recall(summary)
-    best = best_honest_fold(summary)
+    best = shipped_fold(summary)
     parts = []
     if single is not None:
         parts.append(f"one {summary.pack.objective} model retrieves with a Recall@1 of {spread(single)} % on average")
@@ -62,7 +62,7 @@ def _sentence(summary: Summary) -> str:
 def _steps(summary: Summary) -> tuple[Step, ...]:
     single = summary.single.get("recall_at_1")
     whole = concatenation_recall(summary)
-    best = best_honest_fold(summary)
+    best = shipped_fold(summary)
     steps = []
     if single is not None:
         deviation = "" if single.std is None else f" ± {percent(single.std)}"
@@ -94,13 +94,9 @@ def _fold_step(best: FoldFacts) -> Step:
 def _choice_note(summary: Summary) -> str:
     if summary.pack.num_members < 2:
         return "With fewer than two members there is nothing to concatenate or fold, and no interval over seeds."
-    rivals = len(honest_folds(summary))
-    if rivals == 0:
+    if shipped_fold(summary) is None:
         return "No fold ends at one member's width without having seen test images: no folded number here."
-    if rivals == 1:
-        return ""
     return (
-        f"The fold named here is the best of {rivals} by its test Recall@1. A choice among folds made "
-        "beforehand would "
-        "do as well or a little worse; all of them are in the table of folds."
+        "The fold named here is the first of the configuration's list that ends at one member's width and saw no "
+        "test image; it is the one that ships. It was not chosen by its score."
     )
