@@ -12,8 +12,10 @@ from sfora_ray.cli.plan_table import print_plan
 from sfora_ray.cli.summary_table import print_summary
 from sfora_ray.cli.terminal import make_console
 from sfora_ray.config.load import load_config
+from sfora_ray.errors import SforaError
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.pack.status import member_views
+from sfora_ray.pack.summary import Summary
 from sfora_ray.training.preflight import dry_plan
 from sfora_ray.workflows.launchers import Launcher
 from sfora_ray.workflows.run_pack import Say, resume_pack, run_pack
@@ -38,7 +40,7 @@ def run(config: Path, overrides: tuple[str, ...], local: bool, dry_run: bool) ->
         return
     with live_table(console) as watch:
         folder, summary = run_pack(pack, Launcher(local=local), watch=watch, say=_say(console))
-    print_summary(console, summary, folder)
+    _end(console, summary, folder)
 
 
 @command.command()
@@ -49,7 +51,7 @@ def resume(run: Path, local: bool) -> None:
     console = make_console()
     with live_table(console) as watch:
         folder, summary = resume_pack(run, Launcher(local=local), watch=watch, say=_say(console))
-    print_summary(console, summary, folder)
+    _end(console, summary, folder)
 
 
 @command.command()
@@ -61,6 +63,14 @@ def status(run: Path) -> None:
     console.print(members_table(member_views(folder, {})))
     if folder.summary_path.is_file():
         print_summary(console, folder.summary(), folder)
+
+
+def _end(console: Console, summary: Summary, folder: RunFolder) -> None:
+    """Print what came out; a pack with failed members ends with exit code 1, for a script must not miss it."""
+    print_summary(console, summary, folder)
+    missing = summary.pack.num_planned - summary.pack.num_members
+    if missing:
+        raise SforaError(f"{missing} member(s) failed. Train them again: sfora-ray pack resume {folder.path}")
 
 
 def _say(console: Console) -> Say:

@@ -56,7 +56,10 @@ def _step(text: str, whole: str) -> dict[str, Any]:
     return step
 
 
-AnyFold = Annotated[Annotated[FoldUnion, Field(discriminator="name")], BeforeValidator(_from_text)]
+AnyFold = Annotated[
+    Annotated[FoldUnion, Field(discriminator="name")],
+    BeforeValidator(_from_text, json_schema_input_type=str | FoldUnion),
+]
 """A field type that takes a fold as text or as a mapping."""
 
 _ADAPTER: TypeAdapter[FoldUnion] = TypeAdapter(AnyFold)

@@ -1,9 +1,8 @@
-"""What follows training: folds, scores, summary, report, models, and the tracker told of all of it."""
+"""What follows training: folds, scores, summary and report; then the tracker is told of all of it."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from sfora_ray.folds import FoldOptions, Moments
 from sfora_ray.pack.curve import size_curve
@@ -14,20 +13,8 @@ from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.pack.summarize import summarize
 from sfora_ray.pack.summary import Summary, shipped_fold
 from sfora_ray.reporting import ReportPaths, write_report
-from sfora_ray.tracking import MlflowOptions, TrackingOptions
+from sfora_ray.tracking import MlflowOptions, RunStatus, TrackingOptions
 from sfora_ray.training.worker import seen_device
-
-Say = Callable[[str], None]
-
-
-def finish_pack(run: RunFolder, blocks: PackBlocks, moments: Moments, mirror: Mirror, *, say: Say) -> Summary:
-    """Fold, score, summarise, report and log a trained pack."""
-    summary = score_pack(run, blocks, moments, run.manifest().config.folds)
-    say("writing the report")
-    write_pack_report(run)
-    say("logging models, figures and the report")
-    tell_pack(run, mirror, summary, run.manifest().config.tracking)
-    return summary
 
 
 def score_pack(run: RunFolder, blocks: PackBlocks, moments: Moments, folds: Iterable[FoldOptions]) -> Summary:
@@ -51,21 +38,28 @@ def write_pack_report(run: RunFolder) -> ReportPaths:
     return write_report(run, cache_dir=run.manifest().config.cache_dir.expanduser())
 
 
-def tell_pack(run: RunFolder, mirror: Mirror, summary: Summary, tracking: TrackingOptions) -> None:
-    """Tell the tracker what the pack came to, with its files, its members as models and the pack as one."""
-    mirror.tell_summary(summary, time_ms=int(time.time() * 1000))
-    mirror.tell_files()
-    config = run.manifest().config
-    if not isinstance(tracking, MlflowOptions):
-        return
+def tell_everything(run: RunFolder, mirror: Mirror, tracking: TrackingOptions, status: RunStatus) -> None:
+    """Tell the tracker all that the run folder says and end its runs; telling again changes nothing.
+
+    Raises:
+        TrackerError: the tracker did not take it all.
+    """
+    mirror.follow()
+    mirror.tell_members()
+    if status == "FINISHED":
+        summary = run.summary()
+        mirror.tell_summary(summary, time_ms=int(run.summary_path.stat().st_mtime * 1000))
+        mirror.tell_files()
+        if isinstance(tracking, MlflowOptions):
+            _log_models(run, mirror, tracking.uri, summary)
+    mirror.close(status)
+
+
+def _log_models(run: RunFolder, mirror: Mirror, uri: str, summary: Summary) -> None:
     from sfora_ray.serving.mlflow_models import log_models
 
+    config = run.manifest().config
     parts = ["pack", *(spec.id for spec in run.finished())]
+    fold = shipped_fold(summary) or summary.folds[0]
     examples = config.data.load(config.cache_dir.expanduser()).test
-    log_models(
-        run,
-        tracking.uri,
-        {part: mirror.run_id(part) for part in parts},
-        (shipped_fold(summary) or summary.folds[0]).name,
-        examples,
-    )
+    log_models(run, uri, {part: mirror.run_id(part) for part in parts}, fold.name, examples)

@@ -10,7 +10,7 @@ from sfora_ray.pack.local import blocks_from_folder, train_moments
 from sfora_ray.pack.mirror import Mirror
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.pack.summary import Summary
-from sfora_ray.workflows.finish import score_pack, tell_pack, write_pack_report
+from sfora_ray.workflows.finish import score_pack, tell_everything, write_pack_report
 
 
 def refold(run: RunFolder, folds: Sequence[str], *, say: Callable[[str], None]) -> Summary:
@@ -32,7 +32,5 @@ def refold(run: RunFolder, folds: Sequence[str], *, say: Callable[[str], None]) 
     write_pack_report(run)
     mirror = Mirror(run, tracker)
     mirror.open()
-    mirror.tell_members()
-    tell_pack(run, mirror, summary, config.tracking)
-    mirror.close("FINISHED")
+    tell_everything(run, mirror, config.tracking, "FINISHED")
     return summary

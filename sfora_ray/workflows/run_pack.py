@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sfora_ray.config.member import MemberSpec
 from sfora_ray.config.pack import PackConfig
-from sfora_ray.errors import SforaError
+from sfora_ray.errors import SforaError, TrackerError
 from sfora_ray.pack.following import following
 from sfora_ray.pack.launcher import Launched
 from sfora_ray.pack.mirror import Mirror
@@ -17,13 +17,15 @@ from sfora_ray.pack.status import MemberView, member_views
 from sfora_ray.pack.summary import Summary
 from sfora_ray.tracking import RunStatus
 from sfora_ray.training.preflight import preflight
-from sfora_ray.workflows.finish import finish_pack
+from sfora_ray.training.preparation import prepare_data
+from sfora_ray.workflows.finish import score_pack, tell_everything, write_pack_report
 from sfora_ray.workflows.launchers import Launcher
 
 Watch = Callable[[Sequence[MemberView]], None]
 Say = Callable[[str], None]
 
 _SECONDS_BETWEEN_LOOKS = 0.5
+_SECONDS_BETWEEN_WORDS = 2.0
 
 
 def run_pack(config: PackConfig, launcher: Launcher, *, watch: Watch, say: Say) -> tuple[RunFolder, Summary]:
@@ -33,10 +35,11 @@ def run_pack(config: PackConfig, launcher: Launcher, *, watch: Watch, say: Say) 
         InputError: something is wrong that could be seen at once; nothing was written.
         SforaError: no member finished.
     """
-    say("checking data, weights and tracker")
+    say("checking tracker, data and weights")
     tracker = config.tracking.build()
     tracker.check()
     plan = preflight(config)
+    prepare_data(config, _now_and_then(say))
     with launcher.ready():
         launcher.refuse_impossible(config)
         run = RunFolder.create(config, plan.weights)
@@ -70,26 +73,36 @@ def resume_pack(path: Path, launcher: Launcher, *, watch: Watch, say: Say) -> tu
 
 
 def _train_and_finish(run: RunFolder, mirror: Mirror, launcher: Launcher, *, watch: Watch, say: Say) -> Summary:
+    """Train, then score, summarise and report. The tracker hears of it last and can spoil none of it."""
     mirror.open()
     status: RunStatus = "FAILED"
     try:
         with following(mirror):
             members = _train(run, launcher, watch)
-        mirror.follow()
-        mirror.tell_members()
         finished = run.finished()
         if not finished:
             raise SforaError(f"no member finished: {_reasons(run)}")
         say("gathering embeddings, fitting folds, scoring")
         blocks = members.gather(finished)
-        summary = finish_pack(run, blocks, members.moments(blocks), mirror, say=say)
+        summary = score_pack(run, blocks, members.moments(blocks), run.manifest().config.folds)
+        say("writing the report")
+        write_pack_report(run)
         status = "FINISHED"
         return summary
     except KeyboardInterrupt:
         status = "KILLED"
         raise
     finally:
-        mirror.close(status)
+        _tell(run, mirror, status, say)
+
+
+def _tell(run: RunFolder, mirror: Mirror, status: RunStatus, say: Say) -> None:
+    try:
+        if status == "FINISHED":
+            say("logging metrics, models and the report")
+        tell_everything(run, mirror, run.manifest().config.tracking, status)
+    except TrackerError as error:
+        say(f"the tracker missed something: {error} When it is back: sfora-ray mlflow sync {run.path}")
 
 
 def _train(run: RunFolder, launcher: Launcher, watch: Watch) -> Launched:
@@ -114,6 +127,19 @@ def _forget_failures(run: RunFolder, specs: Sequence[MemberSpec]) -> None:
     for spec in specs:
         run.member(spec).result_path.unlink(missing_ok=True)
         run.member(spec).progress_path.unlink(missing_ok=True)
+
+
+def _now_and_then(say: Say) -> Callable[[int, int], None]:
+    """Return what says how far decoding is, at most every other second."""
+    last = time.monotonic()
+
+    def decoded(done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last > _SECONDS_BETWEEN_WORDS:
+            last = time.monotonic()
+            say(f"decoding images: {done} of {total}")
+
+    return decoded
 
 
 def _reasons(run: RunFolder) -> str:

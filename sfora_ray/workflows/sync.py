@@ -5,7 +5,7 @@ from __future__ import annotations
 from sfora_ray.pack.mirror import Mirror
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.tracking import MlflowOptions
-from sfora_ray.workflows.finish import tell_pack
+from sfora_ray.workflows.finish import tell_everything
 
 
 def sync_run(run: RunFolder, *, uri: str | None) -> None:
@@ -21,8 +21,4 @@ def sync_run(run: RunFolder, *, uri: str | None) -> None:
     tracker.check()
     mirror = Mirror(run, tracker)
     mirror.open()
-    mirror.follow()
-    mirror.tell_members()
-    if run.summary_path.is_file():
-        tell_pack(run, mirror, run.summary(), options)
-    mirror.close("FINISHED" if run.summary_path.is_file() else "FAILED")
+    tell_everything(run, mirror, options, "FINISHED" if run.summary_path.is_file() else "FAILED")

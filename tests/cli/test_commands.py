@@ -51,10 +51,13 @@ def test_dry_run_prints_steps_and_parameter_groups(config_path: Path, tmp_path: 
     assert f"{STEPS_PER_EPOCH} per epoch of batch 12, 3 epochs, {3 * STEPS_PER_EPOCH} in all" in ended.out
     assert "train 6 classes, 48 images; test 6 classes, 48 images" in ended.out
     assert "2, seeds 5, 3" in ended.out
-    groups = {line.split()[0]: line.split() for line in ended.out.splitlines() if line.startswith(("backbone", "head"))}
-    # Conv4 of widths 4, 4, 8, 8: 3x3 filters in the first group, scale and shift of BatchNorm apart from it.
-    assert "1,116" in groups["backbone"]
-    assert groups["backbone"][-1] == "rests"
+    groups = {cells[0]: cells[1:] for line in ended.out.splitlines() if len(cells := line.split()) == 6}
+    # Filters of widths 4, 4, 8, 8 over 3 channels; two numbers a filter in BatchNorm; two a class and dimension in HIST.
+    filters = 9 * (3 * 4 + 4 * 4 + 4 * 8 + 8 * 8)
+    assert groups["backbone.decay"] == ["4", f"{filters:,}", "0.001", "0.0001", "rests"]
+    assert groups["backbone.no_decay"] == ["8", "48", "0.001", "0", "rests"]
+    assert groups["head.decay"] == ["1", "64", "0.001", "0.0001", "learns"]
+    assert groups["hist.distributions"][1:3] == [str(2 * 6 * 8), "0.03"]
     assert not (tmp_path / "runs").exists()
 
 

@@ -109,7 +109,10 @@ def test_the_model_file_makes_the_saved_embeddings(
     source, table = parts.data.dataset.test, EmbeddingTable.load(folder.embeddings_path("test"))
     transform = parts.config.input.test_transform()
     with torch.no_grad():
-        rows = [parts.embedder.embed(parts.to_device(transform(image)[None])) for image in map(source.images.__getitem__, range(5))]
+        rows = [
+            parts.embedder.embed(parts.to_device(transform(image)[None]))
+            for image in map(source.images.__getitem__, range(5))
+        ]
     alone = l2_normalize(torch.cat(rows).numpy())
     assert (alone * table.embeddings[:5]).sum(1).min() >= 1 - 1e-6
 

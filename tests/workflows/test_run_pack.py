@@ -13,7 +13,6 @@ from sfora_ray.errors import ConfigError
 from sfora_ray.folds import FittedFold
 from sfora_ray.pack.local import blocks_from_folder, train_moments
 from sfora_ray.pack.run_folder import RunFolder
-from sfora_ray.workflows.finish import fold_to_ship
 from sfora_ray.workflows.launchers import Launcher
 from sfora_ray.workflows.refold import refold
 from sfora_ray.workflows.run_pack import resume_pack
@@ -137,10 +136,3 @@ def test_an_unknown_fold_changes_nothing(untold: RunFolder) -> None:
     with pytest.raises(ConfigError, match="Did you mean 'gpa'"):
         refold(untold, ("mean", "gpu"), say=silent)
     assert {path: path.stat().st_mtime_ns for path in untold.path.rglob("*")} == before
-
-
-def test_the_fold_to_ship_is_the_first_honest_one_of_a_members_width(tracked: Tracked) -> None:
-    """Mean stands before gpa but is fitted on nothing; wccn may score higher on the test and is not asked."""
-    assert fold_to_ship(tracked.summary).name == "gpa"
-    only = tracked.summary.model_copy(update={"folds": tracked.summary.folds[:2]})
-    assert fold_to_ship(only).name == "concat"
