@@ -13,6 +13,7 @@ from sfora_ray.cli.main import ending
 from sfora_ray.cli.summary_table import print_summary
 from sfora_ray.cli.terminal import make_console
 from sfora_ray.config.load import load_config
+from sfora_ray.errors import InputError
 from sfora_ray.workflows.launchers import Launcher
 from sfora_ray.workflows.run_pack import run_or_resume
 
@@ -20,7 +21,7 @@ from sfora_ray.workflows.run_pack import run_or_resume
 def main(arguments: list[str]) -> None:
     """Run the pack that the first argument's config describes; the others are overrides."""
     if not arguments:
-        raise SystemExit("usage: train_pack.py CONFIG [PATH=VALUE]...")
+        raise InputError("train_pack.py: needs the path of a config, got nothing. Give CONFIG [PATH=VALUE]...")
     console = make_console()
     config = load_config(Path(arguments[0]), arguments[1:])
     with live_table(console) as watch:

@@ -18,6 +18,9 @@ from sfora_ray.training.worker import Worker
 from sfora_ray.workflows.launchers import Launcher
 from sfora_ray.workflows.run_pack import run_pack
 
+PANDAS_OF_MLFLOW = "Operation with range is deprecated"
+"""A warning of pandas that MLflow causes when it saves an input example."""
+
 
 def write_config(path: Path, values: dict[str, Any]) -> Path:
     path.write_text(yaml.safe_dump(values), encoding="utf-8")

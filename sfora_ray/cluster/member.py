@@ -53,7 +53,9 @@ def run_member(task: dict[str, Any]) -> dict[str, Any]:
             name=f"{order.spec.id}-{order.attempt}",
             storage_path=str(order.folder / "ray"),
             failure_config=FailureConfig(max_failures=resources.max_failures),
-            worker_runtime_env={"env_vars": dict(allocator_settings(resources.gpus_per_worker))},
+            worker_runtime_env={  # type: ignore[call-arg]  # Ray types the older RunConfig
+                "env_vars": dict(allocator_settings(resources.gpus_per_worker))
+            },
         ),
     )
     try:

@@ -62,6 +62,8 @@ class ScheduleOptions(Options):
     every_epochs: PositiveInt = 10
     """`step`: multiply by `gamma` after this many epochs."""
     gamma: float = Field(default=0.5, gt=0, le=1)
+    delay_epochs: NonNegativeInt = 0
+    """The schedule begins after so many epochs; HIST's own program does not count its warm-up epoch."""
     warmup_epochs: NonNegativeInt = 1
     """First epochs in which only the head and the loss's own parameters learn."""
 

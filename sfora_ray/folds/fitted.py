@@ -90,12 +90,14 @@ class FittedFold:
         if self.mean is not None:
             tensors["mean"] = np.ascontiguousarray(self.mean)
         facts = {
+            "format": FORMAT,
             "name": self.name,
             "fitted_on": self.fitted_on,
             "num_members": self.num_members,
             "member_dim": self.member_dim,
         }
-        write_bytes(path, save(tensors, {"format": FORMAT, "fold": json.dumps(facts)}))
+        # One entry, for safetensors writes several in an order that changes from call to call.
+        write_bytes(path, save(tensors, {"fold": json.dumps(facts)}))
 
     @classmethod
     def load(cls, path: Path) -> FittedFold:
@@ -107,6 +109,7 @@ class FittedFold:
         try:
             with safe_open(str(path), framework="numpy") as file:
                 facts = json.loads(file.metadata()["fold"])
+                _refuse_other_format(facts.pop("format"))
                 tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
             return cls(matrix=tensors["matrix"], mean=tensors.get("mean"), **facts)
         except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
@@ -114,3 +117,8 @@ class FittedFold:
                 f"{path}: not a readable fold ({type(error).__name__}: {error}). "
                 "Fold the pack again with `sfora-ray fold`."
             ) from error
+
+
+def _refuse_other_format(given: str) -> None:
+    if given != FORMAT:
+        raise ValueError(f"format must be '{FORMAT}', got '{given}'")

@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 from pydantic import Field
+from threadpoolctl import threadpool_limits
 
 from sfora_ray.arrays import Float, Float64, Int64
 from sfora_ray.errors import ConfigError
@@ -114,8 +115,9 @@ def medoid(moments: Moments) -> int:
 
 
 def _rotate(targets: Float64) -> Float64:
-    # One small decomposition a member; LAPACK gains little from threads within one.
-    with ThreadPoolExecutor(THREADS) as pool:
+    # One small decomposition a member, side by side. Threads within one gain little, and on a busy machine they
+    # wait for each other: 50 s for what takes 2.
+    with threadpool_limits(1), ThreadPoolExecutor(THREADS) as pool:
         return np.stack(list(pool.map(polar_rotation, targets)))  # (M, D, D)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,12 @@ from sfora_ray.pack.gather import PackBlocks, SplitBlocks
 from sfora_ray.pack.summary import SINGLE, FoldFacts
 from sfora_ray.retrieval import RetrievalScores, score
 from sfora_ray.statistics import cluster_bootstrap
+
+Say = Callable[[str], None]
+
+
+def silent(text: str) -> None:
+    """Say nothing."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,7 @@ def fold_pack(
     folds: Iterable[FoldOptions],
     evaluation: EvaluationOptions,
     device: str,
+    say: Say = silent,
 ) -> list[FoldOutcome]:
     """Fit and score each fold, the concatenation first, for ``retained`` is a share of it.
 
@@ -38,13 +45,15 @@ def fold_pack(
         folds: which folds, each once.
         evaluation: how to score.
         device: where to score.
+        say: told what is being done.
 
     Raises:
         InputError: a fold's options do not fit these members.
     """
     wanted = {fold.canonical_name: fold for fold in (ConcatOptions(), *folds)}
     outcomes: list[FoldOutcome] = []
-    for name, options in wanted.items():
+    for place, (name, options) in enumerate(wanted.items(), start=1):
+        say(f"fitting and scoring fold {place} of {len(wanted)}: {name}")
         fitted = _fit(options, blocks, moments)
         scores = _score(fitted.transform(blocks.test.blocks), blocks.test, evaluation, device)
         whole = outcomes[0].facts.metrics["recall_at_1"] if outcomes else scores.recall_at_1
@@ -60,6 +69,7 @@ def fold_members(
     evaluation: EvaluationOptions,
     device: str,
     whole: float,
+    say: Say = silent,
 ) -> list[FoldFacts]:
     """Score the folds that also improve one member alone, as means over members: what a pack's fold is up against.
 
@@ -70,7 +80,9 @@ def fold_members(
         evaluation: how to score.
         device: where to score.
         whole: ``recall_at_1`` of the concatenation.
+        say: told what is being done.
     """
+    say("folding single members for comparison")
     return [
         _member_mean(name, options, blocks, moments, evaluation, device, whole)
         for name, options in {fold.canonical_name: fold for fold in folds}.items()

@@ -74,11 +74,13 @@ class Mirror:
                 self._tracker.log_file(parent, path, folder)
 
     def close(self, status: RunStatus) -> None:
-        """End the parent, and every child that has not ended."""
-        ended = {identifier for identifier, result in self._run.results().items() if result.status == "finished"}
+        """End the parent with ``status``, and each child with its own, or with the parent's where it has none."""
+        results = self._run.results()
         for part, run in self._runs.items():
-            done = part in ended or part.startswith("fold:")
-            self._tracker.close_run(run, "FINISHED" if done else status)
+            if part in results:
+                self._tracker.close_run(run, _ended(results[part]))
+            else:
+                self._tracker.close_run(run, "FINISHED" if part.startswith("fold:") else status)
 
     def _open(self, part: str, name: str, tags: Mapping[str, str]) -> str:
         parent = None if part == "pack" else self._runs["pack"]
@@ -106,7 +108,7 @@ class Mirror:
         time_ms = int(self._run.member(spec).result_path.stat().st_mtime * 1000)
         step = result.best_epoch or 0
         self._tracker.log_metrics(run, [MetricPoint(k, v, step, time_ms) for k, v in result.metrics.items()])
-        self._tracker.close_run(run, "FINISHED" if result.status == "finished" else "FAILED")
+        self._tracker.close_run(run, _ended(result))
 
     def _tell_fold(self, fold: FoldFacts, summary: Summary, time_ms: int) -> None:
         tags = {
@@ -140,6 +142,10 @@ def _leaves(place: str, value: Any) -> Iterator[tuple[str, str]]:
             yield from _leaves(f"{place}.{index}", item)
     else:
         yield place, str(value)
+
+
+def _ended(result: MemberResult) -> RunStatus:
+    return "FINISHED" if result.status == "finished" else "FAILED"
 
 
 def _epoch_points(record: EpochRecord) -> Iterator[MetricPoint]:

@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import mlflow.pyfunc
 import numpy as np
 import pandas as pd
 from mlflow import MlflowClient
@@ -24,6 +23,7 @@ from sfora_ray.files import sha256_of
 from sfora_ray.folds import FittedFold
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.serving.packed import PackedFacts, PackedModel, png_of, write_packed
+from sfora_ray.serving.quiet_pyfunc import save_model
 
 _DIGEST_TAG = "sfora.model_digest"
 MODEL_TAG = "sfora.model"
@@ -106,7 +106,7 @@ def _log_folder(folder: Path, client: MlflowClient, run_id: str, name: str, exam
     logged = client.create_logged_model(experiment, name=name, source_run_id=run_id)
     images = [png_of(examples.images[row]) for row in range(min(_EXAMPLES, len(examples)))]
     target = folder.with_name("model")
-    mlflow.pyfunc.save_model(
+    save_model(
         str(target),
         mlflow_model=Model(run_id=run_id, model_id=logged.model_id),
         python_model=str(Path(__file__).with_name("pyfunc.py")),

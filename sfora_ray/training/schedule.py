@@ -11,11 +11,11 @@ from sfora_ray.parameters import ParameterGroup
 
 def rate_factor(options: ScheduleOptions, epoch: int, epochs: int) -> float:
     """Return what the rates are multiplied by in ``epoch`` (counted from 1, warm-up epochs included)."""
-    done = epoch - 1
+    done = max(0, epoch - 1 - options.delay_epochs)
     if options.name == "step":
         return options.gamma ** (done // options.every_epochs)
     if options.name == "cosine":
-        return 0.5 * (1.0 + math.cos(math.pi * done / epochs))
+        return 0.5 * (1.0 + math.cos(math.pi * done / (epochs - options.delay_epochs)))
     return 1.0
 
 

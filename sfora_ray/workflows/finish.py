@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sfora_ray.folds import FoldOptions, Moments
 from sfora_ray.pack.curve import size_curve
@@ -17,15 +17,18 @@ from sfora_ray.tracking import MlflowOptions, RunStatus, TrackingOptions
 from sfora_ray.training.worker import seen_device
 
 
-def score_pack(run: RunFolder, blocks: PackBlocks, moments: Moments, folds: Iterable[FoldOptions]) -> Summary:
+def score_pack(
+    run: RunFolder, blocks: PackBlocks, moments: Moments, folds: Iterable[FoldOptions], *, say: Callable[[str], None]
+) -> Summary:
     """Fit and save the folds, score them and every pack size, and write the summary."""
     evaluation = run.manifest().config.evaluation
     device = str(seen_device())
     wanted = tuple(folds)
-    outcomes = fold_pack(blocks, moments, wanted, evaluation, device)
+    outcomes = fold_pack(blocks, moments, wanted, evaluation, device, say)
     whole = outcomes[0].facts.metrics["recall_at_1"]
-    members = fold_members(blocks, moments, wanted, evaluation, device, whole)
+    members = fold_members(blocks, moments, wanted, evaluation, device, whole, say)
     run.write_folds(outcomes)
+    say("scoring packs of every size")
     curve = size_curve(blocks.test, evaluation, device)
     facts = [*(outcome.facts for outcome in outcomes), *members]
     summary = summarize(run, blocks, run.dataset_digest(), curve, facts)

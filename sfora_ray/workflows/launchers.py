@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -24,9 +26,13 @@ class Launcher:
         if self._local:
             yield
             return
+        on_terminate = signal.getsignal(signal.SIGTERM)
         from sfora_ray.cluster.session import connected
 
         with connected():
+            if threading.current_thread() is threading.main_thread():
+                # Ray puts a handler of its own here, which would end the process before members are stopped.
+                signal.signal(signal.SIGTERM, on_terminate)
             yield
 
     def refuse_impossible(self, config: PackConfig) -> None:

@@ -82,9 +82,9 @@ def _train_and_finish(run: RunFolder, mirror: Mirror, launcher: Launcher, *, wat
         finished = run.finished()
         if not finished:
             raise SforaError(f"no member finished: {_reasons(run)}")
-        say("gathering embeddings, fitting folds, scoring")
+        say("gathering embeddings")
         blocks = members.gather(finished)
-        summary = score_pack(run, blocks, members.moments(blocks), run.manifest().config.folds)
+        summary = score_pack(run, blocks, members.moments(blocks), run.manifest().config.folds, say=say)
         say("writing the report")
         write_pack_report(run)
         status = "FINISHED"

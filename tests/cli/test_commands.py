@@ -52,7 +52,7 @@ def test_dry_run_prints_steps_and_parameter_groups(config_path: Path, tmp_path: 
     assert "train 6 classes, 48 images; test 6 classes, 48 images" in ended.out
     assert "2, seeds 5, 3" in ended.out
     groups = {cells[0]: cells[1:] for line in ended.out.splitlines() if len(cells := line.split()) == 6}
-    # Filters of widths 4, 4, 8, 8 over 3 channels; two numbers a filter in BatchNorm; two a class and dimension in HIST.
+    # Widths 4, 4, 8, 8 over 3 channels; two numbers a filter in BatchNorm, two a class and dimension in HIST.
     filters = 9 * (3 * 4 + 4 * 4 + 4 * 8 + 8 * 8)
     assert groups["backbone.decay"] == ["4", f"{filters:,}", "0.001", "0.0001", "rests"]
     assert groups["backbone.no_decay"] == ["8", "48", "0.001", "0", "rests"]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import ray
 
+from sfora_ray.cluster.capacity import all_resources, free_resources
 from sfora_ray.cluster.launcher import ClusterMembers
 from sfora_ray.config.member import MemberSpec
 from sfora_ray.config.pack import PackConfig
@@ -67,7 +68,7 @@ def under_way(states: States) -> int:
 def all_is_free() -> bool:
     """Wait a little for Ray to count what was let go; return whether nothing is held any more."""
     for _ in range(100):
-        free, total = ray.available_resources(), ray.cluster_resources()
+        free, total = free_resources(), all_resources()
         if all(free.get(name, 0) == total[name] for name in ("CPU", "GPU")):
             return True
         time.sleep(0.2)

@@ -5,6 +5,7 @@ import pytest
 import ray
 
 from sfora_ray.cluster.backend import collective_backend
+from sfora_ray.cluster.capacity import free_resources
 from sfora_ray.cluster.launcher import ClusterMembers
 from sfora_ray.config.pack import ResourceOptions
 from sfora_ray.errors import ResourceError, SforaError
@@ -89,7 +90,7 @@ def test_stop_ends_a_running_member_and_frees_its_gpu(images: Path, tmp_path: Pa
     run = new_run(tiny_config(images, tmp_path, "seeds=[0]", *endless, "resources.gpus_per_worker=2"))
     members = ClusterMembers(run, run.specs())
     assert watch(members, until="running")[-1] == {"m00": "running"}
-    assert ray.available_resources().get("GPU", 0) == 0
+    assert free_resources()["GPU"] == 0
     members.stop()
     assert all_is_free()
     assert run.results() == {}

@@ -29,7 +29,7 @@ def problems(given: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     ("changes", "start", "end"),
     [
-        ({"los": 1}, "los: unknown key. Did you mean 'loss'? Valid keys: ", "tracking"),
+        ({"los": 1}, "los: unknown key. Did you mean 'loss'? Valid keys: cache_dir, data, ", "training"),
         ({"loss": {"name": "hist", "tua": 3}}, "loss.tua: unknown key. Did you mean 'tau'?", "tau"),
         ({"loss": {"name": "hits"}}, "loss: 'hits' is not known. Did you mean 'hist'?", "proxy_anchor"),
         ({"loss": {"tau": 3}}, "loss: needs a 'name'. Choose one of: hist, proxy_anchor", ""),

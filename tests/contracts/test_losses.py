@@ -15,7 +15,7 @@ DIM, CLASSES = 6, 9
 
 
 def build(name: str, seed: int = 0) -> Objective:
-    return LOSSES[name]().build(dim=DIM, num_classes=CLASSES, generator=torch_generator(seed))
+    return LOSSES[name].model_validate({}).build(dim=DIM, num_classes=CLASSES, generator=torch_generator(seed))
 
 
 def batch(labels: list[int]) -> tuple[torch.Tensor, torch.Tensor]:

@@ -15,7 +15,7 @@ from tests.recipes.parts import small_batch, small_embedder, small_objective
 
 def build(name: str, objective: str = "hist", seed: int = 0, **changes: Any) -> Recipe:
     embedder = small_embedder(seed, **changes)
-    return RECIPES[name]().build(embedder, small_objective(objective, embedder.training_dim))
+    return RECIPES[name].model_validate({}).build(embedder, small_objective(objective, embedder.training_dim))
 
 
 def optimizer_of(recipe: Recipe) -> torch.optim.Optimizer:
@@ -41,7 +41,7 @@ def train(recipe: Recipe, steps: int) -> list[float]:
 @pytest.mark.parametrize("name", RECIPES)
 def test_its_options_know_the_name_it_is_listed_under(name: str) -> None:
     assert RECIPES[name].model_fields["name"].default == name
-    assert RECIPES[name]().model_dump()["name"] == name
+    assert RECIPES[name].model_validate({}).model_dump()["name"] == name
 
 
 @pytest.mark.parametrize("objective", LOSSES)
@@ -69,8 +69,10 @@ def test_all_that_learns_is_in_exactly_one_group(name: str) -> None:
 @pytest.mark.parametrize("name", RECIPES)
 def test_only_the_network_runs_in_half_precision(name: str, objective: str, half: torch.dtype) -> None:
     seen: list[torch.dtype] = []
-    recipe = RECIPES[name]().build(
-        small_embedder(), small_objective(objective), autocast=lambda: torch.autocast("cpu", dtype=half)
+    recipe = (
+        RECIPES[name]
+        .model_validate({})
+        .build(small_embedder(), small_objective(objective), autocast=lambda: torch.autocast("cpu", dtype=half))
     )
 
     def notice(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
@@ -113,8 +115,8 @@ def test_gather_sees_rows_and_labels(name: str) -> None:
 
     embedder, objective = small_embedder(frozen_batch_norm=True), small_objective()
     images, labels = small_batch()
-    doubled = RECIPES[name]().build(embedder, objective, gather=twice).losses(images, labels)
-    plain = RECIPES[name]().build(embedder, objective).losses(twice(images), twice(labels))
+    doubled = RECIPES[name].model_validate({}).build(embedder, objective, gather=twice).losses(images, labels)
+    plain = RECIPES[name].model_validate({}).build(embedder, objective).losses(twice(images), twice(labels))
     torch.testing.assert_close(doubled.total, plain.total)
 
 

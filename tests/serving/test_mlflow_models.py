@@ -14,7 +14,9 @@ from sfora_ray.serving.mlflow_models import MODEL_TAG, log_models
 from sfora_ray.training.boundary import failed
 from sfora_ray.workflows.refold import refold
 from tests.tiny import tiny_config
-from tests.tiny_runs import Tracked, train_here
+from tests.tiny_runs import PANDAS_OF_MLFLOW, Tracked, train_here
+
+pytestmark = pytest.mark.filterwarnings(f"ignore:{PANDAS_OF_MLFLOW}")
 
 SHIPPED = "mean"
 """The first of the configured folds that is a member's width."""
@@ -23,7 +25,7 @@ SHIPPED = "mean"
 def runs_of(tracked: Tracked, name: str) -> dict[str, Run]:
     """Return the runs of a pack: its parent as ``pack``, members by id, folds by name."""
     client = MlflowClient(tracking_uri=tracked.uri)
-    experiment = client.get_experiment_by_name("sfora")
+    (experiment,) = client.search_experiments(filter_string="name = 'sfora'")
     found = client.search_runs([experiment.experiment_id])
     own = [run for run in found if run.data.tags["sfora.pack"].startswith(f"{name}-")]
     return {run.data.tags.get("sfora.member") or run.data.tags.get("sfora.fold") or "pack": run for run in own}
@@ -31,7 +33,7 @@ def runs_of(tracked: Tracked, name: str) -> dict[str, Run]:
 
 def model_names(tracked: Tracked) -> list[str]:
     client = MlflowClient(tracking_uri=tracked.uri)
-    experiment = client.get_experiment_by_name("sfora")
+    (experiment,) = client.search_experiments(filter_string="name = 'sfora'")
     return sorted(model.name for model in client.search_logged_models([experiment.experiment_id]))
 
 

@@ -14,10 +14,11 @@ from torch import Tensor
 from sfora_ray.arrays import EmbeddingTable, l2_normalize
 from sfora_ray.config.member import MemberResult
 from sfora_ray.losses.hist import Hist
-from sfora_ray.losses.library import ProxyAnchor
 from sfora_ray.randomness import torch_generator
 from sfora_ray.retrieval import score
+from sfora_ray.training.announcer import Announcer
 from sfora_ray.training.boundary import member_result
+from sfora_ray.training.epoch import train_epoch
 from sfora_ray.training.evaluate import collapse_warning, mean_pairwise_cosine
 from sfora_ray.training.member import train_member
 from sfora_ray.training.member_folder import MemberFolder
@@ -30,16 +31,20 @@ PER_SPLIT = CLASSES * IMAGES_PER_CLASS // 2
 OBJECTIVES = {"hist": "loss.name=hist", "proxy_anchor": "loss={name: proxy_anchor}"}
 
 
-def train(tiny_images: Path, folder: Path, *overrides: str, seed: int = 5) -> MemberResult:
-    config = tiny_config(tiny_images, folder.parent, *overrides)
+def train(images: Path, folder: Path, *overrides: str, seed: int = 5) -> MemberResult:
+    config = tiny_config(images, folder.parent, *overrides)
     return train_member(tiny_spec(config, seed), MemberFolder(folder), Worker.alone())
 
 
-def start(tiny_images: Path, folder: Path, *overrides: str) -> Parts:
+def start(images: Path, folder: Path, *overrides: str) -> Parts:
     """Return the parts of a member before its first step."""
-    config = tiny_config(tiny_images, folder, *overrides)
-    data = prepare_data(config, lambda done, total: None)
+    config = tiny_config(images, folder, *overrides)
+    data = prepare_data(config, silent)
     return build_parts(tiny_spec(config), data, Worker.alone(torch.device("cpu")))
+
+
+def silent(done: int, total: int) -> None:
+    """Say nothing of the progress."""
 
 
 def state_after(folder: Path, epoch: int) -> dict[str, Tensor]:
@@ -47,9 +52,9 @@ def state_after(folder: Path, epoch: int) -> dict[str, Tensor]:
 
 
 @pytest.fixture(scope="module")
-def finished(tiny_images: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[MemberFolder, MemberResult]:
+def finished(images: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[MemberFolder, MemberResult]:
     folder = tmp_path_factory.mktemp("finished") / "member"
-    return MemberFolder(folder), train(tiny_images, folder, "training.epochs=3")
+    return MemberFolder(folder), train(images, folder, "training.epochs=3")
 
 
 def test_the_result_tells_what_became_of_it(finished: tuple[MemberFolder, MemberResult]) -> None:
@@ -100,10 +105,10 @@ def test_both_splits_are_embedded_as_unit_rows(finished: tuple[MemberFolder, Mem
 
 
 def test_the_model_file_makes_the_saved_embeddings(
-    finished: tuple[MemberFolder, MemberResult], tiny_images: Path, tmp_path: Path
+    finished: tuple[MemberFolder, MemberResult], images: Path, tmp_path: Path
 ) -> None:
     folder, _ = finished
-    parts = start(tiny_images, tmp_path)
+    parts = start(images, tmp_path)
     parts.embedder.load_state_dict(load_file(folder.model_path))
     parts.embedder.eval()
     source, table = parts.data.dataset.test, EmbeddingTable.load(folder.embeddings_path("test"))
@@ -117,33 +122,44 @@ def test_the_model_file_makes_the_saved_embeddings(
     assert (alone * table.embeddings[:5]).sum(1).min() >= 1 - 1e-6
 
 
-def test_the_second_member_decodes_nothing(tiny_images: Path, tmp_path: Path) -> None:
-    first = train(tiny_images, tmp_path / "m00", "training.epochs=1")
-    second = train(tiny_images, tmp_path / "m01", "training.epochs=1", seed=3)
+def test_the_second_member_decodes_nothing(images: Path, tmp_path: Path) -> None:
+    first = train(images, tmp_path / "m00", "training.epochs=1")
+    second = train(images, tmp_path / "m01", "training.epochs=1", seed=3)
     assert (first.images_decoded, second.images_decoded) == (CLASSES * IMAGES_PER_CLASS, 0)
     assert (tmp_path / "m00/model.safetensors").read_bytes() != (tmp_path / "m01/model.safetensors").read_bytes()
 
 
-@pytest.mark.parametrize("loader_workers", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_one_spec_gives_the_same_bits_whatever_ran_before(
-    finished: tuple[MemberFolder, MemberResult], tiny_images: Path, tmp_path: Path, loader_workers: int
+    finished: tuple[MemberFolder, MemberResult], images: Path, tmp_path: Path
 ) -> None:
-    torch.manual_seed(loader_workers + 123)
-    np.random.seed(loader_workers)  # noqa: NPY002 - the global stream must not matter
-    train(tiny_images, tmp_path / "again", "training.epochs=3", f"training.loader_workers={loader_workers}")
+    torch.manual_seed(123)
+    np.random.seed(7)
+    train(images, tmp_path / "again", "training.epochs=3")
     for name in ("model.safetensors", "embeddings.train.npz", "embeddings.test.npz"):
         assert (tmp_path / "again" / name).read_bytes() == (finished[0].path / name).read_bytes()
 
 
+@pytest.mark.slow
+def test_loader_processes_change_no_bit(images: Path, tmp_path: Path) -> None:
+    alone, helped = (
+        start(images, tmp_path, "schedule.warmup_epochs=0", f"training.loader_workers={count}") for count in (0, 2)
+    )
+    silent_announcer = Announcer(MemberFolder(tmp_path), 1, silent=True)
+    outcomes = [train_epoch(parts, 1, silent_announcer) for parts in (alone, helped)]
+    assert outcomes[0].loss == outcomes[1].loss
+    weights = [parts.recipe.state_dict() for parts in (alone, helped)]
+    assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
+
+
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_every_parameter_is_in_one_group_and_moves(tiny_images: Path, tmp_path: Path, objective: str) -> None:
+def test_every_parameter_is_in_one_group_and_moves(images: Path, tmp_path: Path, objective: str) -> None:
     settings = [OBJECTIVES[objective], "schedule.warmup_epochs=0", "training.epochs=1"]
-    parts = start(tiny_images, tmp_path, *settings)
+    parts = start(images, tmp_path, *settings)
     before = {name: value.clone() for name, value in parts.recipe.state_dict().items()}
     grouped = [id(parameter) for group in parts.optimizer.param_groups for parameter in group["params"]]
     learning = {name: p for name, p in parts.recipe.named_parameters() if not name.startswith("teacher.")}
     assert sorted(grouped) == sorted(map(id, learning.values()))
-    train(tiny_images, tmp_path / "member", *settings)
+    train(images, tmp_path / "member", *settings)
     after = state_after(tmp_path / "member", 1)
     still = [name for name in learning if torch.equal(after[f"recipe.{name}"], before[name])]
     assert still == []
@@ -152,20 +168,20 @@ def test_every_parameter_is_in_one_group_and_moves(tiny_images: Path, tmp_path: 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_narrow_precision_keeps_everything_in_float32(
-    tiny_images: Path, tmp_path: Path, objective: str, precision: str
+    images: Path, tmp_path: Path, objective: str, precision: str
 ) -> None:
     settings = [OBJECTIVES[objective], "training.epochs=1", f"training.precision={precision}"]
-    train(tiny_images, tmp_path / "member", *settings)
+    train(images, tmp_path / "member", *settings)
     state = state_after(tmp_path / "member", 1)
     assert any(name.startswith("optimizer.") for name in state)
     assert {value.dtype for value in state.values() if value.is_floating_point()} == {torch.float32}
     assert EmbeddingTable.load(tmp_path / "member/embeddings.test.npz").embeddings.dtype == np.float32
 
 
-def test_frozen_statistics_never_move_and_their_affine_weights_do(tiny_images: Path, tmp_path: Path) -> None:
+def test_frozen_statistics_never_move_and_their_affine_weights_do(images: Path, tmp_path: Path) -> None:
     settings = ["model.frozen_batch_norm=true", "training.epochs=3"]
-    initial = start(tiny_images, tmp_path, *settings).recipe.state_dict()
-    train(tiny_images, tmp_path / "member", *settings)
+    initial = start(images, tmp_path, *settings).recipe.state_dict()
+    train(images, tmp_path / "member", *settings)
     state = {name.removeprefix("recipe."): value for name, value in state_after(tmp_path / "member", 3).items()}
     buffers = [name for name in initial if ".blocks." in name and ("running" in name or "tracked" in name)]
     assert len(buffers) == 24
@@ -175,8 +191,8 @@ def test_frozen_statistics_never_move_and_their_affine_weights_do(tiny_images: P
     assert not torch.equal(state[f"teacher.{affine}"], initial[f"teacher.{affine}"])
 
 
-def test_a_picture_alone_and_among_others_has_one_embedding(tiny_images: Path, tmp_path: Path) -> None:
-    parts = start(tiny_images, tmp_path)
+def test_a_picture_alone_and_among_others_has_one_embedding(images: Path, tmp_path: Path) -> None:
+    parts = start(images, tmp_path)
     batch = torch.rand(64, 3, 16, 16, generator=torch_generator(0))
     parts.recipe.train()
     parts.recipe.eval()
@@ -185,8 +201,8 @@ def test_a_picture_alone_and_among_others_has_one_embedding(tiny_images: Path, t
     assert torch.cosine_similarity(alone, among, dim=0) >= 1 - 1e-6
 
 
-def test_selection_on_validation_classes_leaves_them_out_of_training(tiny_images: Path, tmp_path: Path) -> None:
-    result = train(tiny_images, tmp_path / "member", "selection.split=validation")
+def test_selection_on_validation_classes_leaves_them_out_of_training(images: Path, tmp_path: Path) -> None:
+    result = train(images, tmp_path / "member", "selection.split=validation")
     assert result.selected_on == "validation"
     records = MemberFolder(tmp_path / "member").epochs()
     assert all(set(record.metrics) == {"test", "validation"} for record in records)
@@ -196,23 +212,16 @@ def test_selection_on_validation_classes_leaves_them_out_of_training(tiny_images
     assert len(EmbeddingTable.load(tmp_path / "member/embeddings.train.npz").ids) == PER_SPLIT
 
 
-class _NanAfter:
-    """Stands in for a loss that becomes NaN after some steps."""
-
-    def __init__(self, steps: int) -> None:
-        self.left = steps
-
-    def __call__(self, objective: Hist | ProxyAnchor, embeddings: Tensor, labels: Tensor) -> Tensor:
-        self.left -= 1
-        return embeddings.sum() * (float("nan") if self.left < 0 else 1.0)
-
-
 def test_a_nan_loss_is_a_failed_result_naming_epoch_and_step(
-    tiny_images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = _NanAfter(STEPS_PER_EPOCH + 2)
-    monkeypatch.setattr(Hist, "forward", lambda *arguments: broken(*arguments))
-    spec = tiny_spec(tiny_config(tiny_images, tmp_path))
+    factors = iter([1.0] * (STEPS_PER_EPOCH + 2) + [float("nan")] * STEPS_PER_EPOCH)
+
+    def breaking(objective: Hist, embeddings: Tensor, labels: Tensor) -> Tensor:
+        return embeddings.sum() * next(factors)
+
+    monkeypatch.setattr(Hist, "forward", breaking)
+    spec = tiny_spec(tiny_config(images, tmp_path))
     result = member_result(spec, tmp_path / "member", Worker.alone())
     assert result.status == "failed"
     assert result.reason.startswith("epoch 2, step 3: the loss is nan.")
@@ -221,13 +230,13 @@ def test_a_nan_loss_is_a_failed_result_naming_epoch_and_step(
 
 
 def test_a_fault_of_ours_is_a_failed_result_with_its_place(
-    tiny_images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(objective: Hist, embeddings: Tensor, labels: Tensor) -> Tensor:
         raise ZeroDivisionError("no\nhope")
 
     monkeypatch.setattr(Hist, "forward", broken)
-    result = member_result(tiny_spec(tiny_config(tiny_images, tmp_path)), tmp_path / "member", Worker.alone())
+    result = member_result(tiny_spec(tiny_config(images, tmp_path)), tmp_path / "member", Worker.alone())
     assert result.reason.startswith("ZeroDivisionError: no hope (test_member.py:")
 
 

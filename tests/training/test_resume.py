@@ -26,8 +26,8 @@ SETTINGS = {
 STATE = Path("checkpoint/epoch-00004/state.safetensors")
 
 
-def train(tiny_images: Path, folder: Path, overrides: list[str], epochs: int = 4) -> MemberResult:
-    config = tiny_config(tiny_images, folder.parent, *overrides, f"training.epochs={epochs}")
+def train(images: Path, folder: Path, overrides: list[str], epochs: int = 4) -> MemberResult:
+    config = tiny_config(images, folder.parent, *overrides, f"training.epochs={epochs}")
     return train_member(tiny_spec(config), MemberFolder(folder), Worker.alone())
 
 
@@ -45,26 +45,31 @@ def overrides(request: pytest.FixtureRequest) -> list[str]:
     return SETTINGS[str(request.param)]
 
 
-def kill_in_epoch(monkeypatch: pytest.MonkeyPatch, fatal: int) -> None:
+def train_and_kill(
+    monkeypatch: pytest.MonkeyPatch, fatal: int, images: Path, folder: Path, overrides: list[str]
+) -> None:
+    """Train until the steps of epoch ``fatal`` are done, then die before anything of it is recorded."""
+
     def dying(parts: Parts, epoch: int, announcer: Announcer) -> EpochOutcome:
         outcome = train_epoch(parts, epoch, announcer)
         if epoch == fatal:
             raise KeyboardInterrupt
         return outcome
 
-    monkeypatch.setattr(member_module, "train_epoch", dying)
+    with monkeypatch.context() as patch:
+        patch.setattr(member_module, "train_epoch", dying)
+        with pytest.raises(KeyboardInterrupt):
+            train(images, folder, overrides)
 
 
 def test_killed_extended_and_undisturbed_members_are_equal(
-    tiny_images: Path, tmp_path: Path, overrides: list[str], monkeypatch: pytest.MonkeyPatch
+    images: Path, tmp_path: Path, overrides: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    straight = train(tiny_images, tmp_path / "straight", overrides)
-    train(tiny_images, tmp_path / "extended", overrides, epochs=2)
-    extended = train(tiny_images, tmp_path / "extended", overrides)
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        kill_in_epoch(patch, 3)
-        train(tiny_images, tmp_path / "killed", overrides)
-    killed = train(tiny_images, tmp_path / "killed", overrides)
+    straight = train(images, tmp_path / "straight", overrides)
+    train(images, tmp_path / "extended", overrides, epochs=2)
+    extended = train(images, tmp_path / "extended", overrides)
+    train_and_kill(monkeypatch, 3, images, tmp_path / "killed", overrides)
+    killed = train(images, tmp_path / "killed", overrides)
     for name, result in (("extended", extended), ("killed", killed)):
         assert bits(tmp_path / name) == bits(tmp_path / "straight")
         assert losses(tmp_path / name) == losses(tmp_path / "straight")
@@ -72,41 +77,38 @@ def test_killed_extended_and_undisturbed_members_are_equal(
     assert [record.epoch for record in MemberFolder(tmp_path / "killed").epochs()] == [1, 2, 3, 4]
 
 
-def test_a_torn_checkpoint_is_passed_over(tiny_images: Path, tmp_path: Path) -> None:
-    train(tiny_images, tmp_path / "straight", [])
-    train(tiny_images, tmp_path / "torn", [], epochs=2)
+def test_a_torn_checkpoint_is_passed_over(images: Path, tmp_path: Path) -> None:
+    train(images, tmp_path / "straight", [])
+    train(images, tmp_path / "torn", [], epochs=2)
     newest = tmp_path / "torn/checkpoint/epoch-00002/state.safetensors"
     newest.write_bytes(newest.read_bytes()[:-1])
-    train(tiny_images, tmp_path / "torn", [])
+    train(images, tmp_path / "torn", [])
     assert bits(tmp_path / "torn") == bits(tmp_path / "straight")
 
 
 def test_epochs_recorded_after_the_last_checkpoint_are_trained_again(
-    tiny_images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train(tiny_images, tmp_path / "straight", [])
+    train(images, tmp_path / "straight", [])
     sparse = ["training.checkpoint_every=2"]
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        kill_in_epoch(patch, 4)
-        train(tiny_images, tmp_path / "sparse", sparse)
+    train_and_kill(monkeypatch, 4, images, tmp_path / "sparse", sparse)
     assert [record.epoch for record in MemberFolder(tmp_path / "sparse").epochs()] == [1, 2, 3]
-    train(tiny_images, tmp_path / "sparse", sparse)
+    train(images, tmp_path / "sparse", sparse)
     assert bits(tmp_path / "sparse") == bits(tmp_path / "straight")
     assert [record.epoch for record in MemberFolder(tmp_path / "sparse").epochs()] == [1, 2, 3, 4]
 
 
 def test_a_finished_member_is_only_embedded_again(
-    tiny_images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train(tiny_images, tmp_path / "member", [])
+    train(images, tmp_path / "member", [])
     before = bits(tmp_path / "member")
-    kill_in_epoch(monkeypatch, 0)
     monkeypatch.setattr(member_module, "train_epoch", None)
-    train(tiny_images, tmp_path / "member", [])
+    train(images, tmp_path / "member", [])
     assert bits(tmp_path / "member") == before
 
 
-def test_only_the_last_two_checkpoints_are_kept(tiny_images: Path, tmp_path: Path) -> None:
-    train(tiny_images, tmp_path / "member", [])
+def test_only_the_last_two_checkpoints_are_kept(images: Path, tmp_path: Path) -> None:
+    train(images, tmp_path / "member", [])
     kept = sorted(path.name for path in (tmp_path / "member/checkpoint").glob("epoch-*"))
     assert kept == ["epoch-00003", "epoch-00004"]

@@ -74,6 +74,10 @@ def arrays_of(case: str) -> Arrays:
         return {name.removeprefix(f"{case}/"): archive[name] for name in archive.files if name.startswith(case)}
 
 
+def silent(done: int, total: int) -> None:
+    """Say nothing of the progress."""
+
+
 def own_name(name: str) -> str:
     prefix = next(key for key in OWN_NAMES if name.startswith(key))
     return OWN_NAMES[prefix] + name.removeprefix(prefix)
@@ -107,7 +111,7 @@ def reference_parts(arrays: Arrays, images: Path, folder: Path) -> Parts:
     settings = json.loads(str(arrays["hp/json"]))
     config = tiny_config(images, folder, *overrides(settings))
     worker = Worker.alone(torch.device("cpu"))
-    parts = build_parts(tiny_spec(config), prepare_data(config, lambda done, total: None), worker)
+    parts = build_parts(tiny_spec(config), prepare_data(config, silent), worker)
     embedder = Embedder(
         TinyBackbone(),
         pooling="avg_max",
@@ -152,9 +156,9 @@ def case(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def run(case: str, tiny_images: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(case: str, images: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     arrays = arrays_of(case)
-    return train(arrays, reference_parts(arrays, tiny_images, tmp_path_factory.mktemp(case)))
+    return train(arrays, reference_parts(arrays, images, tmp_path_factory.mktemp(case)))
 
 
 def near(case: str, ours: Any, theirs: Any) -> None:

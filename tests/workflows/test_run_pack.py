@@ -15,10 +15,12 @@ from sfora_ray.pack.local import blocks_from_folder, train_moments
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.workflows.launchers import Launcher
 from sfora_ray.workflows.refold import refold
-from sfora_ray.workflows.run_pack import resume_pack
+from sfora_ray.workflows.run_pack import resume_pack, run_or_resume
 from sfora_ray.workflows.sync import sync_run
 from tests.tiny import tiny_config
-from tests.tiny_runs import Tracked, train_here
+from tests.tiny_runs import PANDAS_OF_MLFLOW, Tracked, train_here
+
+pytestmark = pytest.mark.filterwarnings(f"ignore:{PANDAS_OF_MLFLOW}")
 
 
 def silent(_: object) -> None:
@@ -28,7 +30,7 @@ def silent(_: object) -> None:
 def everything_told(uri: str) -> Mapping[str, object]:
     """Return all that MLflow holds of the pack ``tiny``: status, parameters, every point, files and models."""
     client = MlflowClient(tracking_uri=uri)
-    experiment = client.get_experiment_by_name("sfora")
+    (experiment,) = client.search_experiments(filter_string="name = 'sfora'")
     told: dict[str, object] = {
         "models": sorted(model.model_id for model in client.search_logged_models([experiment.experiment_id]))
     }
@@ -60,13 +62,13 @@ def test_the_run_folder_holds_the_whole_story(tracked: Tracked) -> None:
 
 def test_members_are_watched_until_they_finish(tracked: Tracked) -> None:
     assert [view.state for view in tracked.seen[-1]] == ["finished", "finished"]
-    assert tracked.said[0] == "checking data, weights and tracker"
+    assert tracked.said[0] == "checking tracker, data and weights"
     assert f"run folder {tracked.run.path}" in tracked.said
 
 
 def test_mlflow_has_a_parent_and_a_child_for_each_member_and_fold(tracked: Tracked) -> None:
     client = MlflowClient(tracking_uri=tracked.uri)
-    experiment = client.get_experiment_by_name("sfora")
+    (experiment,) = client.search_experiments(filter_string="name = 'sfora'")
     runs = [
         run for run in client.search_runs([experiment.experiment_id]) if run.data.tags["sfora.pack"].startswith("tiny-")
     ]
@@ -101,11 +103,20 @@ def test_telling_again_adds_nothing(tracked: Tracked) -> None:
 def test_resuming_a_finished_pack_trains_nothing(tracked: Tracked) -> None:
     files = [path for path in (tracked.run.path / "members").rglob("*") if path.is_file()]
     before = {path: path.stat().st_mtime_ns for path in files}
+    models = everything_told(tracked.uri)["models"]
     run, summary = resume_pack(tracked.run.path, Launcher(local=True), watch=silent, say=silent)
     assert run.path == tracked.run.path
     assert summary == tracked.summary
+    assert everything_told(tracked.uri)["models"] == models
     after = {path: path.stat().st_mtime_ns for path in (run.path / "members").rglob("*") if path.is_file()}
     assert after == before
+
+
+def test_a_job_submitted_again_goes_on_with_its_folder(tracked: Tracked) -> None:
+    result = tracked.run.member(tracked.run.specs()[0]).result_path
+    before = result.stat().st_mtime_ns
+    run, summary = run_or_resume(tracked.run.manifest().config, Launcher(local=True), watch=silent, say=silent)
+    assert (run, summary, result.stat().st_mtime_ns) == (tracked.run, tracked.summary, before)
 
 
 @pytest.fixture
