@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -190,19 +191,22 @@ class PackConfig(Options):
         return self.model_dump(mode="json")
 
     def digest(self) -> str:
-        """Return ten hexadecimal digits that name what is computed.
-
-        Where results go (`output`, `tracking`, `cache_dir`), how many members run at a time and how long they may
-        wait do not change what is computed and are left out.
-        """
-        values = self.plain()
-        for key in ("output", "tracking", "cache_dir"):
-            values.pop(key)
-        for key in ("max_concurrent_members", "max_failures", "schedule_timeout_seconds"):
-            values["resources"].pop(key)
-        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:10]
+        """Return ten hexadecimal digits that name what is computed; see :func:`digest_of`."""
+        return digest_of(self.plain())
 
     @property
     def run_name(self) -> str:
         """Return the name of the pack's run folder: ``<name>-<digest10>``."""
         return f"{self.name}-{self.digest()}"
+
+
+def digest_of(plain: Mapping[str, Any]) -> str:
+    """Return the digest of a configuration as JSON values.
+
+    Where results go (`output`, `tracking`, `cache_dir`), how many members run at a time, how long they may wait and
+    how often they are tried do not change what is computed and are left out.
+    """
+    values = {key: value for key, value in plain.items() if key not in ("output", "tracking", "cache_dir")}
+    unseen = ("max_concurrent_members", "max_failures", "schedule_timeout_seconds")
+    values["resources"] = {key: value for key, value in values["resources"].items() if key not in unseen}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:10]

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from sfora_ray.arrays import EmbeddingTable
 from sfora_ray.config.member import MemberResult, MemberSpec
-from sfora_ray.config.pack import PackConfig
+from sfora_ray.config.pack import PackConfig, digest_of
 from sfora_ray.errors import RunFolderError
 from sfora_ray.files import read_json, write_json
 from sfora_ray.options import Options
@@ -94,11 +94,13 @@ class RunFolder:
             raise RunFolderError(
                 f"{path}: no run folder here (no manifest.json). Give the path that `pack run` printed."
             )
-        manifest = folder.manifest()
-        if manifest.config.digest() != manifest.digest:
+        digest = folder.manifest().digest
+        # Of the file, not of the config read from it: a later version may know more keys than were written.
+        found = digest_of(read_json(folder.manifest_path)["config"])
+        if found != digest:
             raise RunFolderError(
-                f"{folder.manifest_path}: the configuration has digest {manifest.config.digest()}, but the folder was "
-                f"made for {manifest.digest}. A changed config needs a run of its own: restore the manifest."
+                f"{folder.manifest_path}: the configuration has digest {found}, but the folder was made for {digest}. "
+                "A changed config needs a run of its own: restore the manifest."
             )
         return folder
 
