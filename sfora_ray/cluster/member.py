@@ -16,8 +16,8 @@ from ray.train.torch import TorchConfig, TorchTrainer
 from sfora_ray.cluster.capacity import need_per_worker
 from sfora_ray.config.member import MemberSpec
 from sfora_ray.options import Options
-from sfora_ray.training.allocator import allocator_settings
 from sfora_ray.training.boundary import failed, member_result
+from sfora_ray.training.environment import worker_environment
 from sfora_ray.training.output import output_to
 from sfora_ray.training.worker import Worker
 
@@ -54,7 +54,7 @@ def run_member(task: dict[str, Any]) -> dict[str, Any]:
             storage_path=str(order.folder / "ray"),
             failure_config=FailureConfig(max_failures=resources.max_failures),
             worker_runtime_env={  # type: ignore[call-arg]  # Ray types the older RunConfig
-                "env_vars": dict(allocator_settings(resources.gpus_per_worker))
+                "env_vars": worker_environment(resources)
             },
         ),
     )

@@ -179,10 +179,10 @@ class PackConfig(Options):
                 f"loss.name '{self.loss.name}' compares images of one class, but sampler.samples_per_class is 1: "
                 "it would learn nothing. Use 2 or more"
             )
-        if self.resources.workers_per_member > self.sampler.batch_size:
+        if self.sampler.batch_size % self.resources.workers_per_member:
             raise ValueError(
-                f"resources.workers_per_member ({self.resources.workers_per_member}) is more than "
-                f"sampler.batch_size ({self.sampler.batch_size}): a worker would have no image"
+                f"sampler.batch_size ({self.sampler.batch_size}) must be a multiple of resources.workers_per_member "
+                f"({self.resources.workers_per_member}), for every worker takes the same share of a batch"
             )
         return self
 

@@ -18,8 +18,8 @@ from sfora_ray.folds import Moments
 from sfora_ray.pack.gather import PackBlocks, join
 from sfora_ray.pack.launcher import MemberState
 from sfora_ray.pack.run_folder import RunFolder
-from sfora_ray.training.allocator import allocator_settings, inherited
 from sfora_ray.training.boundary import failed, member_result
+from sfora_ray.training.environment import inherited, worker_environment
 from sfora_ray.training.output import output_to
 from sfora_ray.training.worker import Worker
 
@@ -33,7 +33,7 @@ class LocalMembers:
         self._specs = tuple(specs)
         self._waiting = list(specs)
         self._slots = list(range(places(resources)))
-        self._gpus_per_member = resources.gpus_per_worker
+        self._resources = resources
         self._running: dict[str, tuple[BaseProcess, int]] = {}
 
     def poll(self) -> Mapping[str, MemberState]:
@@ -64,10 +64,14 @@ class LocalMembers:
         return train_moments(blocks)
 
     def _start(self, spec: MemberSpec, slot: int) -> None:
-        device = f"cuda:{int(slot * self._gpus_per_member)}" if self._gpus_per_member and _num_gpus() else "cpu"
+        device = (
+            f"cuda:{int(slot * self._resources.gpus_per_worker)}"
+            if self._resources.gpus_per_worker and _num_gpus()
+            else "cpu"
+        )
         arguments = (spec.model_dump(mode="json"), str(self._run.member(spec).path), device)
         process = multiprocessing.get_context("spawn").Process(target=_train_here, args=arguments, name=spec.id)
-        with inherited(allocator_settings(self._gpus_per_member)):
+        with inherited(worker_environment(self._resources)):
             process.start()
         self._running[spec.id] = (process, slot)
 

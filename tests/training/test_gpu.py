@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from sfora_ray.config.pack import ResourceOptions
+from sfora_ray.training.environment import worker_environment
 from sfora_ray.training.member import train_member
 from sfora_ray.training.member_folder import MemberFolder
 from sfora_ray.training.worker import Worker
@@ -14,6 +16,13 @@ pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def _fixed_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in every worker: cuBLAS needs it before it computes the same bits twice."""
+    for name, value in worker_environment(ResourceOptions(gpus_per_worker=1)).items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
