@@ -39,6 +39,11 @@ class PackFacts(Options):
     notes: tuple[str, ...] = ()
     versions: dict[str, str] = {}
 
+    @property
+    def method(self) -> str:
+        """Return the objective with its recipe, e.g. ``hist + distillation``."""
+        return self.objective if self.recipe == "plain" else f"{self.objective} + {self.recipe}"
+
 
 class MemberFacts(Options):
     """One member's row."""

@@ -65,7 +65,7 @@ def make_document(run: RunFolder, *, cache_dir: Path) -> Document:
         folds_section(summary),
         neighbours_section(run, summary, cache_dir),
     )
-    subtitle = f"{pack.num_members} × {pack.objective} on {pack.dataset}, run {pack.name}-{pack.digest}"
+    subtitle = f"{pack.num_members} × {pack.method} on {pack.dataset}, run {pack.name}-{pack.digest}"
     return Document(f"Pack {pack.name}", subtitle, sections)
 
 

@@ -1,5 +1,7 @@
+import gc
 import logging
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +43,11 @@ def cluster() -> Iterator[None]:
             log_to_driver=False,
         )
         yield
-        ray.shutdown()
+        with warnings.catch_warnings():
+            # Ray does not wait for the servers that it ends.
+            warnings.simplefilter("ignore", ResourceWarning)
+            ray.shutdown()
+            gc.collect()
 
 
 def new_run(config: PackConfig) -> RunFolder:
@@ -66,8 +72,8 @@ def under_way(states: States) -> int:
 
 
 def all_is_free() -> bool:
-    """Wait a little for Ray to count what was let go; return whether nothing is held any more."""
-    for _ in range(100):
+    """Wait for Ray to count what was let go; return whether nothing is held any more."""
+    for _ in range(450):
         free, total = free_resources(), all_resources()
         if all(free.get(name, 0) == total[name] for name in ("CPU", "GPU")):
             return True

@@ -142,8 +142,12 @@ class Holder:
 @pytest.mark.parametrize(
     ("held", "needs", "free"),
     [
-        ({"num_cpus": 1}, "resources.cpus_per_worker=5", "5 CPU; free now: 4 CPU, 2 GPU of 5 CPU, 2 GPU"),
-        ({"num_gpus": 2}, "resources.gpus_per_worker=1", "1 CPU, 1 GPU; free now: 5 CPU, 0 GPU of 5 CPU, 2 GPU"),
+        ({"num_cpus": 1}, "resources.cpus_per_worker=5", "5 CPU; free now: 4 CPU, 2 GPU"),
+        (
+            {"num_cpus": 0, "num_gpus": 2},
+            "resources.gpus_per_worker=1",
+            "1 CPU, 1 GPU; free now: 5 CPU, 0 GPU",
+        ),
     ],
 )
 def test_waiting_ends_with_what_is_missing(
@@ -157,7 +161,7 @@ def test_waiting_ends_with_what_is_missing(
             _launch_and_watch(run)
     finally:
         ray.kill(holder)
-    assert free in str(caught.value)
+    assert f"{free} of 5 CPU, 2 GPU." in str(caught.value)
     assert "pack resume" in str(caught.value)
     assert all_is_free()
 

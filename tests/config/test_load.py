@@ -69,8 +69,8 @@ def test_a_fold_of_the_wrong_name_is_told_with_the_right_one() -> None:
 
 
 def test_a_batch_that_leaves_a_worker_without_an_image_is_refused() -> None:
-    (line,) = problems(values(resources={"workers_per_member": 13}))
-    assert "resources.workers_per_member (13) is more than sampler.batch_size (12)" in line
+    (line,) = problems(values(resources={"workers_per_member": 5}))
+    assert "sampler.batch_size (12) must be a multiple of resources.workers_per_member (5)" in line
 
 
 @pytest.mark.parametrize(

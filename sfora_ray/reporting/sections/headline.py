@@ -47,7 +47,7 @@ def _sentence(summary: Summary) -> str:
     best = shipped_fold(summary)
     parts = []
     if single is not None:
-        parts.append(f"one {summary.pack.objective} model retrieves with a Recall@1 of {spread(single)} % on average")
+        parts.append(f"one {summary.pack.method} model retrieves with a Recall@1 of {spread(single)} % on average")
     if whole is not None:
         parts.append(f"{members(summary.pack.num_members)} side by side reach {percent(whole)} %")
     if best is not None:
