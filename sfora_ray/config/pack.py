@@ -119,10 +119,18 @@ class ResourceOptions(Options):
     gpus_per_worker: float = Field(default=0, ge=0)
     """A fraction shares a GPU between members."""
     max_concurrent_members: PositiveInt | None = None
+    """At most so many members at a time; as many as fit where absent."""
     max_failures: NonNegativeInt = 2
     """How often a member starts again from its checkpoint after its worker or node was lost."""
     schedule_timeout_seconds: PositiveFloat = 600
     """How long a member may wait for resources before the pack gives up and names what is missing."""
+
+    @field_validator("gpus_per_worker")
+    @classmethod
+    def _whole_or_a_share(cls, gpus: float) -> float:
+        if gpus > 1 and gpus != int(gpus):
+            raise ValueError("must be a share below 1 or a whole number, for Ray knows no other")
+        return gpus
 
 
 class PackConfig(Options):

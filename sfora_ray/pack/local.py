@@ -65,9 +65,7 @@ class LocalMembers:
 
     def _start(self, spec: MemberSpec, slot: int) -> None:
         device = (
-            f"cuda:{int(slot * self._resources.gpus_per_worker)}"
-            if self._resources.gpus_per_worker and _num_gpus()
-            else "cpu"
+            f"cuda:{_gpu_places(self._resources.gpus_per_worker)[slot]}" if self._resources.gpus_per_worker else "cpu"
         )
         arguments = (spec.model_dump(mode="json"), str(self._run.member(spec).path), device)
         process = multiprocessing.get_context("spawn").Process(target=_train_here, args=arguments, name=spec.id)
@@ -114,22 +112,26 @@ def places(resources: ResourceOptions) -> int:
         )
     fit = cores // resources.cpus_per_worker
     if resources.gpus_per_worker:
-        fit = min(fit, _gpu_places(resources.gpus_per_worker))
+        fit = min(fit, len(_gpu_places(resources.gpus_per_worker)))
     return min(fit, resources.max_concurrent_members or fit)
 
 
-def _gpu_places(gpus_per_worker: float) -> int:
-    fit = int(_num_gpus() / gpus_per_worker + 1e-9)
-    if fit == 0:
+def gpu_places(num_gpus: int, gpus_per_worker: float) -> list[int]:
+    """Return the first GPU of each place; shares of a GPU never reach over to the next."""
+    if gpus_per_worker >= 1:
+        width = int(gpus_per_worker)
+        return [width * place for place in range(num_gpus // width)]
+    return [gpu for gpu in range(num_gpus) for _ in range(int(1 / gpus_per_worker + 1e-9))]
+
+
+def _gpu_places(gpus_per_worker: float) -> list[int]:
+    found = gpu_places(torch.cuda.device_count(), gpus_per_worker)
+    if not found:
         raise ResourceError(
-            f"resources.gpus_per_worker: this machine has {_num_gpus()} GPUs, got {gpus_per_worker:g}. "
+            f"resources.gpus_per_worker: this machine has {torch.cuda.device_count()} GPUs, got {gpus_per_worker:g}. "
             "Set it to 0 to train on CPUs."
         )
-    return fit
-
-
-def _num_gpus() -> int:
-    return torch.cuda.device_count()
+    return found
 
 
 def blocks_from_folder(run: RunFolder, members: Sequence[MemberSpec]) -> PackBlocks:

@@ -69,5 +69,11 @@ def _average(gradients: list[Tensor]) -> None:
         gradient.copy_(part.view_as(gradient))
 
 
+def leave_group() -> None:
+    """Close the connections to the other workers, so that they fail at once instead of waiting for this one."""
+    if _several_workers():
+        dist.destroy_process_group()
+
+
 def _several_workers() -> bool:
     return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sfora_ray.config.member import MemberResult, MemberSpec
 from sfora_ray.errors import SforaError
+from sfora_ray.recipes.parallel import leave_group
 from sfora_ray.training.member import train_member
 from sfora_ray.training.member_folder import MemberFolder
 from sfora_ray.training.worker import Worker
@@ -23,6 +24,7 @@ def member_result(spec: MemberSpec, path: Path, worker: Worker) -> MemberResult:
     except Exception as error:
         _log.error("member %s failed\n%s", spec.id, traceback.format_exc())
         result = failed(spec, _reason(error))
+        leave_group()
     if worker.is_first:
         folder.write_result(result)
     return result

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sfora_ray.config.member import MemberSpec
 from sfora_ray.config.pack import PackConfig
-from sfora_ray.errors import SforaError, TrackerError
+from sfora_ray.errors import SforaError
 from sfora_ray.pack.following import following
 from sfora_ray.pack.launcher import Launched
 from sfora_ray.pack.mirror import Mirror
@@ -101,7 +101,7 @@ def _tell(run: RunFolder, mirror: Mirror, status: RunStatus, say: Say) -> None:
         if status == "FINISHED":
             say("logging metrics, models and the report")
         tell_everything(run, mirror, run.manifest().config.tracking, status)
-    except TrackerError as error:
+    except Exception as error:  # the pack is done and on disk: no fault of a tracker may hide that
         say(f"the tracker missed something: {error} When it is back: sfora-ray mlflow sync {run.path}")
 
 

@@ -89,9 +89,7 @@ def test_a_build_that_died_is_done_again(tmp_path: Path) -> None:
     assert place is not None
     os.truncate(place / "pixels.bin", 10)
     (place / "index.npy").unlink()
-    np.testing.assert_array_equal(
-        build(dataset, tmp_path / "cache").dataset.test.images[0], dataset.test.images[0]
-    )
+    np.testing.assert_array_equal(build(dataset, tmp_path / "cache").dataset.test.images[0], dataset.test.images[0])
 
 
 def test_sources_in_memory_pass_through(tmp_path: Path) -> None:

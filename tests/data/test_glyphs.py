@@ -66,9 +66,7 @@ def test_cases_that_differ_in_size_alone_are_merged(choice: Choice, pair: str) -
     assert dict(choice.merged)[pair[1]] == pair[0]
 
 
-@pytest.mark.parametrize(
-    "letters", ["AaBbDdEeGgQqRr", "ÀÁàáéèñçßŁłĄą", "ΔΞΣΨΩαβγζμνξπσφω", "ДЖЗЛЦЧШЩЪЫЬЭЮЯд"]
-)
+@pytest.mark.parametrize("letters", ["AaBbDdEeGgQqRr", "ÀÁàáéèñçßŁłĄą", "ΔΞΣΨΩαβγζμνξπσφω", "ДЖЗЛЦЧШЩЪЫЬЭЮЯд"])
 def test_distinct_letters_stay(choice: Choice, letters: str) -> None:
     assert set(letters) <= {*choice.train, *choice.test}
 
@@ -111,8 +109,7 @@ def test_styles_of_a_family_share_no_scale_or_angle() -> None:
 
 def test_matplotlib_is_not_imported() -> None:
     code = (
-        "import sys; from sfora_ray.data.glyphs import font_folder; font_folder(); "
-        "print('matplotlib' in sys.modules)"
+        "import sys; from sfora_ray.data.glyphs import font_folder; font_folder(); print('matplotlib' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

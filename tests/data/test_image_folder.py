@@ -29,9 +29,7 @@ def letters(root: Path, count: int = 2) -> Path:
         ({"kind": "halves"}, ("a", "b")),
     ],
 )
-def test_fixed_splits_use_sorted_positions(
-    tmp_path: Path, split: dict[str, str], train: tuple[str, ...]
-) -> None:
+def test_fixed_splits_use_sorted_positions(tmp_path: Path, split: dict[str, str], train: tuple[str, ...]) -> None:
     dataset = load(letters(tmp_path), split=split)
     assert dataset.train.class_names == train
     assert dataset.test.class_names == tuple(sorted(set("abcde") - set(train)))
@@ -41,10 +39,7 @@ def test_fixed_splits_use_sorted_positions(
 
 def test_seeded_split_is_repeatable_and_of_the_asked_size(tmp_path: Path) -> None:
     root = letters(tmp_path)
-    splits = [
-        load(root, split={"kind": "seeded", "seed": seed, "train_fraction": 0.6})
-        for seed in (0, 0, *range(9))
-    ]
+    splits = [load(root, split={"kind": "seeded", "seed": seed, "train_fraction": 0.6}) for seed in (0, 0, *range(9))]
     assert splits[0].digest == splits[1].digest
     assert {len(dataset.train.class_names) for dataset in splits} == {3}
     assert len({dataset.digest for dataset in splits}) > 3

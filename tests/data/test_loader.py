@@ -24,9 +24,7 @@ def same(left: list[Batch], right: list[Batch]) -> bool:
 
 def epoch(number: int, first_step: int = 0, shard: tuple[int, int] = (0, 1)) -> list[Batch]:
     transform = INPUT.train_transform()
-    return list(
-        train_batches(TABLE, SAMPLER, transform, seed=3, epoch=number, first_step=first_step, shard=shard)
-    )
+    return list(train_batches(TABLE, SAMPLER, transform, seed=3, epoch=number, first_step=first_step, shard=shard))
 
 
 def test_batches_are_the_samplers_rows_augmented_by_position() -> None:
@@ -93,9 +91,7 @@ def test_links_to_one_photo_are_never_augmented_alike(tmp_path: Path) -> None:
     sampler = RandomOptions(batch_size=16).build(table.labels, seed=0)
 
     def hashes(seed: int, num_workers: int) -> list[bytes]:
-        loader = TrainLoader(
-            table, sampler, InputOptions().train_transform(), seed=seed, num_workers=num_workers
-        )
+        loader = TrainLoader(table, sampler, InputOptions().train_transform(), seed=seed, num_workers=num_workers)
         batches = [images for number in range(2) for images, _ in loader.epoch(number)]
         return [image.numpy().tobytes() for images in batches for image in images]
 

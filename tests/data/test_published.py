@@ -52,9 +52,7 @@ def test_cub_has_the_published_counts_and_split(tmp_path: Path) -> None:
 def test_cub_with_other_counts_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         CubOptions(root=write_cub(tmp_path, 100, 120)).load(tmp_path)
-    assert "has 11788 images (5864 train, 5924 test), got 220 images (100 train, 120 test)" in str(
-        caught.value
-    )
+    assert "has 11788 images (5864 train, 5924 test), got 220 images (100 train, 120 test)" in str(caught.value)
 
 
 def test_cub_absent_or_inconsistent_is_one_error(tmp_path: Path) -> None:
@@ -76,9 +74,7 @@ def write_drawings(root: Path, alphabets: dict[str, int]) -> None:
             folder = root / alphabet / f"character{character:02d}"
             folder.mkdir(parents=True)
             for writer in range(1, 4):
-                drawing(100 * position + 10 * character + writer).save(
-                    folder / f"0{character}_{writer:02d}.png"
-                )
+                drawing(100 * position + 10 * character + writer).save(folder / f"0{character}_{writer:02d}.png")
 
 
 def zip_folder(folder: Path) -> None:
@@ -149,9 +145,7 @@ def test_omniglot_errors_name_the_place(tmp_path: Path) -> None:
         published(tmp_path, tmp_path / "cache")
 
 
-@pytest.mark.parametrize(
-    "name", ["../Greek/character01/1.png", "/a/Greek/character01/1.png", "a\\b/c/d/1.png"]
-)
+@pytest.mark.parametrize("name", ["../Greek/character01/1.png", "/a/Greek/character01/1.png", "a\\b/c/d/1.png"])
 def test_members_outside_the_archive_are_refused(tmp_path: Path, name: str) -> None:
     both_parts(tmp_path, {"Greek": 1}, {"Tagalog": 1})
     with zipfile.ZipFile(tmp_path / "images_background.zip", "w") as archive:

@@ -59,9 +59,7 @@ def test_epoch_length_is_that_of_the_protocol(num_images: int, steps: int) -> No
 def test_small_classes_are_left_out_and_counted() -> None:
     labels = labels_of(*[10] * 7, *[2] * 5)
     sampler = PerClassOptions(batch_size=20, samples_per_class=4).build(labels, seed=0)
-    assert sampler.notes == (
-        "5 classes, 10 images left out (fewer than 4 images a class); 7 classes are drawn",
-    )
+    assert sampler.notes == ("5 classes, 10 images left out (fewer than 4 images a class); 7 classes are drawn",)
     assert sampler.steps_per_epoch == 4  # 80 images, the small classes' among them
     drawn = {int(label) for step in range(50) for label in labels[sampler.batch(0, step)]}
     assert drawn == set(range(7))

@@ -89,9 +89,7 @@ def test_shift_moves_whole_pixels_and_brings_zeros() -> None:
     image = np.maximum(noise(4, 16, 16), 1)
     padded = np.pad(image, ((4, 4), (4, 4), (0, 0))).transpose(2, 0, 1)
     windows = {
-        padded[:, top : top + 16, left : left + 16].tobytes(): (top, left)
-        for top in range(9)
-        for left in range(9)
+        padded[:, top : top + 16, left : left + 16].tobytes(): (top, left) for top in range(9) for left in range(9)
     }
     seen = {
         windows[transform(image, augmentation_generator(0, 0, 0, position)).numpy().tobytes()]

@@ -27,9 +27,7 @@ def test_the_manifest_is_valid(job: Any, validator: jsonschema.Draft7Validator) 
 
 @needs_shared
 @pytest.mark.parametrize("key", ["entrypoints", "rayClusterSpecs"])
-def test_the_schema_refuses_an_unknown_field(
-    job: Any, validator: jsonschema.Draft7Validator, key: str
-) -> None:
+def test_the_schema_refuses_an_unknown_field(job: Any, validator: jsonschema.Draft7Validator, key: str) -> None:
     job["spec"][key] = "x"
     assert not validator.is_valid(job)
 

@@ -15,9 +15,7 @@ FOLDER = Path(__file__).parents[1] / "reference"
 def load_case(file: str, case: str) -> dict[str, Any]:
     """Read one case; keys lose the case's name."""
     with np.load(FOLDER / f"{file}.npz", allow_pickle=False) as arrays:
-        return {
-            key.removeprefix(f"{case}/"): arrays[key] for key in arrays.files if key.startswith(f"{case}/")
-        }
+        return {key.removeprefix(f"{case}/"): arrays[key] for key in arrays.files if key.startswith(f"{case}/")}
 
 
 def tensor(case: dict[str, Any], key: str, *, grad: bool = False) -> Tensor:

@@ -107,9 +107,7 @@ def test_loss_and_every_gradient_equal_the_reference(name: str, hgnn_input: str,
 
 def test_rows_whose_probability_underflows_stay_in_the_mean() -> None:
     case = load_case("hist", "c3_underflow")
-    loss = distribution_loss(
-        tensor(case, "off/distance"), tensor(case, "in/labels"), tau=float(case["hp/tau"])
-    )
+    loss = distribution_loss(tensor(case, "off/distance"), tensor(case, "in/labels"), tau=float(case["hp/tau"]))
     assert_close(loss, case["port/dist_loss"])
     assert float(loss) > 30 * float(case["off/dist_loss"])
 
@@ -202,9 +200,7 @@ def test_a_batch_of_one_is_one_clear_error() -> None:
 
 def test_dead_log_variances_are_counted_and_can_be_avoided() -> None:
     published = HistOptions(hidden=4).build(dim=64, num_classes=40, generator=torch_generator(5))
-    alive = HistOptions(hidden=4, log_variance_init="alive").build(
-        dim=64, num_classes=40, generator=torch_generator(5)
-    )
+    alive = HistOptions(hidden=4, log_variance_init="alive").build(dim=64, num_classes=40, generator=torch_generator(5))
     assert published.dead_variance_share == pytest.approx(0.5, abs=0.05)
     assert alive.dead_variance_share == 0.0
     assert published.diagnostics() == {"dead_variance_share": published.dead_variance_share}
@@ -215,9 +211,7 @@ def test_dead_log_variances_are_counted_and_can_be_avoided() -> None:
     ("value", "gradient", "passed"),
     [(-1, -2, -2), (-1, 2, 0), (0, -2, -2), (0, 2, 0), (3, 2, 2), (3, -2, -2), (7, 2, 2), (7, -2, 0)],
 )
-def test_a_clipped_log_variance_follows_only_what_leads_back(
-    value: float, gradient: float, passed: float
-) -> None:
+def test_a_clipped_log_variance_follows_only_what_leads_back(value: float, gradient: float, passed: float) -> None:
     raw = torch.tensor([float(value)], requires_grad=True)
     clipped = clip_reviving(raw)
     torch.autograd.backward(clipped, torch.tensor([float(gradient)]))

@@ -13,9 +13,7 @@ from tests.losses.reference import assert_close, load_case, tensor, unit
 
 def with_proxies(proxies: Tensor, options: ProxyAnchorOptions | None = None) -> ProxyAnchor:
     num_classes, dim = proxies.shape
-    objective = (options or ProxyAnchorOptions()).build(
-        dim=dim, num_classes=num_classes, generator=torch_generator(0)
-    )
+    objective = (options or ProxyAnchorOptions()).build(dim=dim, num_classes=num_classes, generator=torch_generator(0))
     objective = objective.to(proxies.dtype)
     with torch.no_grad():
         objective.proxies.copy_(proxies)
@@ -38,9 +36,7 @@ def test_loss_and_gradients_equal_the_reference(name: str, source: str, rtol: fl
     assert_close(objective.proxies.grad, case[f"{source}/grad_proxies"], rtol=rtol, atol=rtol)
 
 
-def slow_proxy_anchor(
-    rows: Tensor, labels: list[int], proxies: Tensor, *, alpha: float, delta: float
-) -> float:
+def slow_proxy_anchor(rows: Tensor, labels: list[int], proxies: Tensor, *, alpha: float, delta: float) -> float:
     positive_terms, negative_terms = [], []
     for p, proxy in enumerate(proxies.double()):
         cosines = [float(row @ proxy / (row.norm() * proxy.norm())) for row in rows.double()]
@@ -57,9 +53,7 @@ def test_loss_equals_slow_loops(labels: list[int]) -> None:
     proxies = torch.randn(5, 3, dtype=torch.float64, generator=torch_generator(2))
     options = ProxyAnchorOptions(alpha=7.0, delta=0.2)
     truth = slow_proxy_anchor(rows, labels, proxies, alpha=7.0, delta=0.2)
-    assert with_proxies(proxies, options)(rows, torch.tensor(labels)).item() == pytest.approx(
-        truth, rel=1e-12
-    )
+    assert with_proxies(proxies, options)(rows, torch.tensor(labels)).item() == pytest.approx(truth, rel=1e-12)
 
 
 @pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
@@ -93,9 +87,7 @@ def test_initial_proxies_have_the_published_length_and_leave_the_global_stream_a
 
 @pytest.mark.parametrize("decay", [True, False])
 def test_proxies_are_one_group_at_their_own_rate(decay: bool) -> None:
-    objective = ProxyAnchorOptions(proxy_decay=decay).build(
-        dim=2, num_classes=3, generator=torch_generator(6)
-    )
+    objective = ProxyAnchorOptions(proxy_decay=decay).build(dim=2, num_classes=3, generator=torch_generator(6))
     (group,) = objective.parameter_groups(base_lr=123.0)
     assert (group.lr, group.decays, group.warms_up) == (1e-2, decay, True)
     assert group.parameters == (objective.proxies,)

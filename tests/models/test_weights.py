@@ -31,9 +31,7 @@ def build(path: Path, name: str = "resnet18") -> ResNet:
 
 
 @pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
-def test_a_local_file_is_what_the_network_starts_from(
-    suffix: str, resnet18_file: Path, tmp_path: Path
-) -> None:
+def test_a_local_file_is_what_the_network_starts_from(suffix: str, resnet18_file: Path, tmp_path: Path) -> None:
     state = torch.load(resnet18_file, weights_only=True)
     path = resnet18_file
     if suffix == ".safetensors":
@@ -57,9 +55,7 @@ def test_a_missing_file_is_named_never_replaced_by_chance(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.98])
 @pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
-def test_a_truncated_file_is_one_error(
-    suffix: str, share: float, resnet18_file: Path, tmp_path: Path
-) -> None:
+def test_a_truncated_file_is_one_error(suffix: str, share: float, resnet18_file: Path, tmp_path: Path) -> None:
     whole = resnet18_file
     if suffix == ".safetensors":
         whole = tmp_path / "whole.safetensors"

@@ -40,9 +40,7 @@ def test_loss_and_gradient_equal_the_reference(case: str, reference: dict[str, A
     assert loss.item() == pytest.approx(float(reference[f"{case}/out/loss"]), rel=1e-9, abs=1e-10)
     assert floor.item() == pytest.approx(float(reference[f"{case}/out/loss_at_teacher"]), rel=1e-9, abs=1e-10)
     assert student.grad is not None
-    np.testing.assert_allclose(
-        student.grad.numpy(), reference[f"{case}/out/grad_student"], rtol=1e-9, atol=1e-10
-    )
+    np.testing.assert_allclose(student.grad.numpy(), reference[f"{case}/out/grad_student"], rtol=1e-9, atol=1e-10)
 
 
 def slow_relations(rows: Tensor, i: int, tau: float) -> list[float]:
@@ -64,9 +62,7 @@ def test_loss_equals_slow_loops() -> None:
 def test_gradcheck_and_no_gradient_to_the_teacher() -> None:
     student = torch.randn(5, 3, dtype=torch.float64, generator=torch_generator(2), requires_grad=True)
     teacher = torch.randn(5, 3, dtype=torch.float64, generator=torch_generator(3), requires_grad=True)
-    assert torch.autograd.gradcheck(
-        lambda x: relational_distillation(x, teacher.detach(), tau=0.2), (student,)
-    )
+    assert torch.autograd.gradcheck(lambda x: relational_distillation(x, teacher.detach(), tau=0.2), (student,))
     torch.autograd.backward(relational_distillation(student, teacher, tau=0.2))
     assert teacher.grad is None
 
@@ -88,17 +84,13 @@ def load(network: nn.Module, reference: dict[str, Any], prefix: str) -> None:
 
 @pytest.mark.parametrize("case", ["ema_m0.9", "ema_m0.999"])
 def test_moving_average_equals_the_reference(case: str, reference: dict[str, Any]) -> None:
-    student, teacher = (
-        nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Linear(5, 3)).double() for _ in range(2)
-    )
+    student, teacher = (nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Linear(5, 3)).double() for _ in range(2))
     load(teacher, reference, f"{case}/in/step0")
     for step in range(1, int(reference[f"{case}/hp/steps"]) + 1):
         load(student, reference, f"{case}/in/step{step}")
         update_average(teacher, student, momentum=float(reference[f"{case}/hp/momentum"]))
         for key, value in teacher.state_dict().items():
-            np.testing.assert_allclose(
-                value, reference[f"{case}/out/step{step}/{key}"], rtol=1e-9, atol=1e-10
-            )
+            np.testing.assert_allclose(value, reference[f"{case}/out/step{step}/{key}"], rtol=1e-9, atol=1e-10)
 
 
 def build(**changes: Any) -> Distillation:

@@ -34,11 +34,7 @@ def build(recipe: str, objective: str, *, parallel: bool) -> Recipe:
 def gradients(recipe: Recipe, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
     torch.autograd.backward(recipe.losses(images.double(), labels).total)
     average_gradients(recipe.parameters())
-    return {
-        key: parameter.grad.clone()
-        for key, parameter in recipe.named_parameters()
-        if parameter.grad is not None
-    }
+    return {key: parameter.grad.clone() for key, parameter in recipe.named_parameters() if parameter.grad is not None}
 
 
 def take_steps(recipe: Recipe, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
@@ -96,9 +92,7 @@ def test_two_workers_have_the_gradients_of_one(recipe: str, objective: str, by_r
 
 
 @pytest.mark.parametrize(("recipe", "objective"), CASES)
-def test_objectives_are_bit_equal_on_both_workers_after_ten_steps(
-    recipe: str, objective: str, by_rank: ByRank
-) -> None:
+def test_objectives_are_bit_equal_on_both_workers_after_ten_steps(recipe: str, objective: str, by_rank: ByRank) -> None:
     first, second = (found[f"{recipe}/{objective}"][1] for found, _ in by_rank)
     assert all(torch.equal(first[key], second[key]) for key in first)
     start = build(recipe, objective, parallel=False).objective.state_dict()

@@ -156,9 +156,7 @@ def make_summary(run: RunFolder, dataset: ImageDataset, failed: tuple[str, ...],
             "versions": {"python": "3.11.0", "torch": "2.14.1"},
         }
     )
-    return Summary(
-        pack=facts, members=members, single=single, pack_curve=_curve(finished), folds=_folds(finished)
-    )
+    return Summary(pack=facts, members=members, single=single, pack_curve=_curve(finished), folds=_folds(finished))
 
 
 def _member(spec: MemberSpec, place: int, failed: bool) -> MemberFacts:

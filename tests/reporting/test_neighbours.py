@@ -17,9 +17,7 @@ def test_neighbours_are_those_of_the_concatenation(run: RunFolder) -> None:
     rows = np.concatenate(blocks, axis=1).astype(np.float64)
     assert finds.found.shape == (QUERIES, NEIGHBOURS)
     for query, found in zip(finds.queries, finds.found, strict=True):
-        distances = [
-            ((rows[query] - row) ** 2).sum() if place != query else np.inf for place, row in enumerate(rows)
-        ]
+        distances = [((rows[query] - row) ** 2).sum() if place != query else np.inf for place, row in enumerate(rows)]
         np.testing.assert_array_equal(found, np.argsort(distances)[:NEIGHBOURS])
 
 
@@ -53,9 +51,7 @@ def test_mix(num_wrong: int, num_right: int, shown_wrong: int, shown_right: int)
 @pytest.mark.parametrize(
     ("shape", "ending", "size"), [((300, 200, 3), "jpg", (64, 96)), ((28, 20, 1), "png", (20, 28))]
 )
-def test_pictures_are_small(
-    tmp_path: Path, shape: tuple[int, int, int], ending: str, size: tuple[int, int]
-) -> None:
+def test_pictures_are_small(tmp_path: Path, shape: tuple[int, int, int], ending: str, size: tuple[int, int]) -> None:
     pixels = np.random.default_rng(0).integers(0, 255, shape).astype(np.uint8)
     content, found = encode(pixels)
     assert found == ending

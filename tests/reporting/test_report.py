@@ -128,9 +128,7 @@ def test_partial_pack_says_so_first(tmp_path: Path) -> None:
     assert "n = 3" in result
 
 
-@pytest.mark.parametrize(
-    ("selection", "said"), [("test", "optimistic"), ("last", "last epochs, nothing selected")]
-)
+@pytest.mark.parametrize(("selection", "said"), [("test", "optimistic"), ("last", "last epochs, nothing selected")])
 def test_selection_is_stamped_on_every_table_of_numbers(tmp_path: Path, selection: str, said: str) -> None:
     run = make_run(tmp_path, selection=selection)
     markdown = write_report(run, cache_dir=tmp_path).markdown.read_text()
@@ -152,10 +150,7 @@ def test_no_data_no_pictures_but_a_report(tmp_path: Path) -> None:
 def test_changed_data_give_no_pictures(tmp_path: Path) -> None:
     run = make_run(tmp_path)
     (tmp_path / "images" / "class 01" / "0.png").unlink()
-    assert (
-        "changed since the pack was trained"
-        in Page(write_report(run, cache_dir=tmp_path).html.read_text()).text
-    )
+    assert "changed since the pack was trained" in Page(write_report(run, cache_dir=tmp_path).html.read_text()).text
 
 
 def test_no_embeddings_give_no_pictures(tmp_path: Path) -> None:

@@ -27,9 +27,7 @@ def test_duration(seconds: float, said: str) -> None:
     assert duration(seconds) == said
 
 
-@pytest.mark.parametrize(
-    ("number", "said"), [(0, "–"), (0.25, "0.2"), (9.87, "9.9"), (10, "10"), (1234.5, "1,234")]
-)
+@pytest.mark.parametrize(("number", "said"), [(0, "–"), (0.25, "0.2"), (9.87, "9.9"), (10, "10"), (1234.5, "1,234")])
 def test_rate(number: float, said: str) -> None:
     assert rate(number) == said
 

@@ -18,9 +18,7 @@ def test_folders_and_strange_schemes_are_refused(uri: str) -> None:
         MlflowOptions(uri=uri)
 
 
-@pytest.mark.parametrize(
-    "uri", ["sqlite://", "sqlite:///", "sqlite:///:memory:", "http://", "postgresql:///mlflow"]
-)
+@pytest.mark.parametrize("uri", ["sqlite://", "sqlite:///", "sqlite:///:memory:", "http://", "postgresql:///mlflow"])
 def test_addresses_that_name_nothing_are_refused(uri: str) -> None:
     with pytest.raises(ValidationError, match="must name"):
         MlflowOptions(uri=uri)
@@ -56,9 +54,7 @@ def test_an_encoded_password_is_hidden_in_both_spellings() -> None:
 
 
 def test_a_password_in_the_address_is_refused_and_not_shown() -> None:
-    with pytest.raises(
-        TrackerError, match=r"uri: must not hold a password, .* got '.*me:\*\*\*@db.*'\. Set"
-    ) as caught:
+    with pytest.raises(TrackerError, match=r"uri: must not hold a password, .* got '.*me:\*\*\*@db.*'\. Set") as caught:
         MlflowOptions(uri=f"postgresql://me:{SECRET}@db/mlflow")
     assert SECRET not in str(caught.value)
 
@@ -71,9 +67,7 @@ def test_sqlite_addresses_do_not_depend_on_the_working_directory(
     assert absolute(f"sqlite:///{tmp_path}/m.db?timeout=9") == f"sqlite:///{tmp_path}/m.db?timeout=9"
     assert sqlite_file("http://h") is None
     assert absolute("http://h") == "http://h"
-    assert (
-        artifact_folder("sqlite:///deep/m.db", "my pack/1") == (tmp_path / "deep/mlruns/my-pack-1").as_uri()
-    )
+    assert artifact_folder("sqlite:///deep/m.db", "my pack/1") == (tmp_path / "deep/mlruns/my-pack-1").as_uri()
     assert artifact_folder("http://h", "x") is None
 
 

@@ -80,11 +80,7 @@ def test_values_that_are_no_numbers_are_counted_and_counted_once() -> None:
     assert new_points([point("loss", -math.inf, 9)], last) == [point("nonfinite.loss", 3.0, 9)]
 
 
-@given(
-    st.lists(
-        st.tuples(st.sampled_from("ab"), st.integers(0, 8), st.sampled_from([1.0, math.nan])), max_size=30
-    )
-)
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 8), st.sampled_from([1.0, math.nan])), max_size=30))
 def test_stored_steps_ascend_strictly_however_points_are_told(told: list[tuple[str, int, float]]) -> None:
     last: dict[str, Last] = {}
     stored: dict[str, list[int]] = {}

@@ -147,9 +147,7 @@ def test_files_arrive(uri: str, tracker: Tracker, tmp_path: Path) -> None:
     tracker.log_file(run, file, "report/figures")
     tracker.log_file(run, file, "report/figures")
     client = MlflowClient(uri)
-    assert [item.path for item in client.list_artifacts(run, "report/figures")] == [
-        "report/figures/curve.csv"
-    ]
+    assert [item.path for item in client.list_artifacts(run, "report/figures")] == ["report/figures/curve.csv"]
     copy = client.download_artifacts(run, "curve.csv", str(tmp_path))
     assert Path(copy).read_text() == file.read_text()
     with pytest.raises(TrackerError, match="there must be such a file"):
