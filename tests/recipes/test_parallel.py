@@ -17,7 +17,7 @@ ByRank = list[tuple[dict[str, tuple[dict[str, Tensor], ...]], Tensor]]
 
 def build(recipe: str, objective: str, *, parallel: bool) -> Recipe:
     embedder = small_embedder(frozen_batch_norm=True)
-    options = RECIPES[recipe]()
+    options = RECIPES[recipe].model_validate({})
     if parallel:
         built = options.build(embedder, small_objective(objective), gather=gather_rows)
     else:
