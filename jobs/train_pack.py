@@ -1,6 +1,9 @@
 """Train a pack as a Ray job; the same job submitted again trains only what is not finished.
 
-ray job submit --working-dir . -- python jobs/train_pack.py configs/cub/herd.yaml data.root=/data/CUB_200_2011
+ray job submit --working-dir . -- \\
+    python jobs/train_pack.py configs/cub/herd.yaml data.root=/data/CUB_200_2011 output=/runs
+
+`output` must be a folder that every node sees and that outlives the job.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from pathlib import Path
 
 from sfora_ray.cli.live_table import live_table
 from sfora_ray.cli.main import ending
-from sfora_ray.cli.summary_table import print_summary
+from sfora_ray.cli.pack import end_of_pack, say_to
 from sfora_ray.cli.terminal import make_console
 from sfora_ray.config.load import load_config
 from sfora_ray.errors import InputError
@@ -25,8 +28,8 @@ def main(arguments: list[str]) -> None:
     console = make_console()
     config = load_config(Path(arguments[0]), arguments[1:])
     with live_table(console) as watch:
-        run, summary = run_or_resume(config, Launcher(local=False), watch=watch, say=console.print)
-    print_summary(console, summary, run)
+        run, summary = run_or_resume(config, Launcher(local=False), watch=watch, say=say_to(console))
+    end_of_pack(console, summary, run)
 
 
 if __name__ == "__main__":

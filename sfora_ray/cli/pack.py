@@ -39,8 +39,8 @@ def run(config: Path, overrides: tuple[str, ...], local: bool, dry_run: bool) ->
         print_plan(console, pack, dry_plan(pack))
         return
     with live_table(console) as watch:
-        folder, summary = run_pack(pack, Launcher(local=local), watch=watch, say=_say(console))
-    _end(console, summary, folder)
+        folder, summary = run_pack(pack, Launcher(local=local), watch=watch, say=say_to(console))
+    end_of_pack(console, summary, folder)
 
 
 @command.command()
@@ -50,8 +50,8 @@ def resume(run: Path, local: bool) -> None:
     """Continue the pack in the run folder RUN; members that finished are not trained again."""
     console = make_console()
     with live_table(console) as watch:
-        folder, summary = resume_pack(run, Launcher(local=local), watch=watch, say=_say(console))
-    _end(console, summary, folder)
+        folder, summary = resume_pack(run, Launcher(local=local), watch=watch, say=say_to(console))
+    end_of_pack(console, summary, folder)
 
 
 @command.command()
@@ -65,7 +65,7 @@ def status(run: Path) -> None:
         print_summary(console, folder.summary(), folder)
 
 
-def _end(console: Console, summary: Summary, folder: RunFolder) -> None:
+def end_of_pack(console: Console, summary: Summary, folder: RunFolder) -> None:
     """Print what came out; a pack with failed members ends with exit code 1, for a script must not miss it."""
     print_summary(console, summary, folder)
     missing = summary.pack.num_planned - summary.pack.num_members
@@ -73,5 +73,6 @@ def _end(console: Console, summary: Summary, folder: RunFolder) -> None:
         raise SforaError(f"{missing} member(s) failed. Train them again: sfora-ray pack resume {folder.path}")
 
 
-def _say(console: Console) -> Say:
-    return lambda text: console.print(f"[dim]{text}[/dim]", soft_wrap=True, highlight=False)
+def say_to(console: Console) -> Say:
+    """Return what prints a line of progress, text as it is."""
+    return lambda text: console.print(text, style="dim", markup=False, soft_wrap=True, highlight=False)

@@ -17,7 +17,7 @@ def _sees_cuda() -> bool:
 
 
 def collective_backend(resources: ResourceOptions) -> str:
-    """Return ``nccl`` where workers see a GPU of their own, else ``gloo``.
+    """Return ``nccl`` where several workers of a member see a GPU each, else ``gloo``.
 
     Ray's own choice goes by the scheduled resource, which may exist without hardware. NCCL refuses two ranks on one
     device, so shares of a GPU get gloo as well.
@@ -25,7 +25,7 @@ def collective_backend(resources: ResourceOptions) -> str:
     Raises:
         SforaError: no GPU came free within the schedule time-out.
     """
-    if resources.gpus_per_worker < 1:
+    if resources.workers_per_member == 1 or resources.gpus_per_worker < 1:
         return "gloo"
     seen = _sees_cuda.options(num_gpus=resources.gpus_per_worker).remote()
     try:

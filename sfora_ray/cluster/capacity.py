@@ -33,9 +33,12 @@ def _times(name: str, amount: float, there: float) -> int:
 
 
 def members_that_fit(resources: ResourceOptions) -> int:
-    """Return how many members fit on the cluster as it is now, at most ``max_concurrent_members``."""
-    nodes = _nodes()
-    fit = workers_that_fit(nodes, need_per_worker(resources)) // resources.workers_per_member
+    """Return how many members fit at a time, at most ``max_concurrent_members``.
+
+    A cluster that scales by itself is counted as large as it may become: it grows only for members that ask.
+    """
+    need = need_per_worker(resources)
+    fit = max(workers_that_fit(nodes, need) for nodes in (_nodes(), [_most()])) // resources.workers_per_member
     return min(fit, resources.max_concurrent_members or fit)
 
 
@@ -49,7 +52,7 @@ def refuse_impossible(resources: ResourceOptions) -> None:
     """
     need = need_per_worker(resources)
     total = {name: amount * resources.workers_per_member for name, amount in need.items()}
-    most = cluster_state.get_max_resources_from_cluster_config() or {}
+    most = _most()
     if most and all(most.get(name, 0) >= amount for name, amount in total.items()):
         return
     nodes = _nodes()
@@ -85,6 +88,11 @@ def free_resources() -> dict[str, float]:
     """Return what is not taken now; Ray itself leaves out what is taken altogether, here it is 0."""
     free = ray.available_resources()  # type: ignore[no-untyped-call]
     return {name: free.get(name, 0.0) for name in all_resources()}
+
+
+def _most() -> Mapping[str, float]:
+    """Return the most that the cluster's configuration lets it become; nothing where it does not scale."""
+    return cluster_state.get_max_resources_from_cluster_config() or {}
 
 
 def _nodes() -> list[Mapping[str, float]]:

@@ -13,9 +13,9 @@ from ray import ObjectRef
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from sfora_ray.cluster.backend import collective_backend
-from sfora_ray.cluster.capacity import members_that_fit, refuse_impossible, waited_in_vain
+from sfora_ray.cluster.capacity import members_that_fit, waited_in_vain
 from sfora_ray.cluster.gather import gather_blocks, sum_moments
-from sfora_ray.cluster.member import MemberTask, run_member
+from sfora_ray.cluster.member import MemberTask, last_line, run_member
 from sfora_ray.config.member import MemberResult, MemberSpec
 from sfora_ray.errors import SforaError
 from sfora_ray.folds import Moments
@@ -29,11 +29,10 @@ _SECONDS_TO_STOP = 20.0
 
 @dataclass(frozen=True)
 class _Flight:
-    """A member under way: its task and when it was sent."""
+    """A member under way and its task."""
 
     spec: MemberSpec
     ref: ObjectRef[dict[str, Any]]
-    sent: float
 
 
 class ClusterMembers:
@@ -42,7 +41,6 @@ class ClusterMembers:
     def __init__(self, run: RunFolder, specs: Sequence[MemberSpec]) -> None:
         self._run = run
         self._resources = run.manifest().config.resources
-        refuse_impossible(self._resources)
         self._backend = collective_backend(self._resources)
         self._waiting = list(specs)
         self._flights: dict[str, _Flight] = {}
@@ -64,7 +62,7 @@ class ClusterMembers:
         return dict(self._states)
 
     def stop(self) -> None:
-        """Cancel every member and wait until each has let go of its resources."""
+        """Cancel every member and wait until each task has ended; Train then frees its workers."""
         self._waiting.clear()
         refs = [flight.ref for flight in self._flights.values()]
         for ref in refs:
@@ -94,12 +92,12 @@ class ClusterMembers:
         # The Train controller lives on its caller's node: the driver's, which is not one that comes and goes.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
         ref = run_member.options(scheduling_strategy=here).remote(order.model_dump(mode="json"))
-        self._flights[spec.id] = _Flight(spec, ref, time.monotonic())
+        self._flights[spec.id] = _Flight(spec, ref)
         self._states[spec.id] = "starting"
 
     def _collect(self) -> None:
         for flight in list(self._flights.values()):
-            if self._run.member(flight.spec).progress_path.exists():
+            if self._run.member(flight.spec).progress() is not None:
                 self._states[flight.spec.id] = "running"
             ready, _ = ray.wait([flight.ref], timeout=0)
             if ready:
@@ -111,21 +109,17 @@ class ClusterMembers:
         try:
             result = MemberResult.model_validate(ray.get(flight.ref, timeout=60))
         except ray.exceptions.RayError as error:
-            result = failed(flight.spec, f"{type(error).__name__}: {str(error).splitlines()[0]}")
+            result = failed(flight.spec, last_line(error))
         self._run.member(flight.spec).write_result(result)
         return result
 
     def _refuse_endless_waiting(self) -> None:
+        """Give up if nobody runs and nobody came to run for too long; while one runs, the others just queue."""
         limit = self._resources.schedule_timeout_seconds
-        if not self._waiting or self._flights:
+        if "running" in self._states.values() or not (self._waiting or self._flights):
             self._last_room = time.monotonic()
-        late = [
-            flight.spec.id
-            for flight in self._flights.values()
-            if self._states[flight.spec.id] == "starting" and time.monotonic() - flight.sent > limit
-        ]
-        if late or time.monotonic() - self._last_room > limit:
-            who = ", ".join(late) or self._waiting[0].id
+        if time.monotonic() - self._last_room > limit:
+            who = ", ".join(self._flights) or self._waiting[0].id
             raise SforaError(
                 f"members {who}: {waited_in_vain(self._resources)}. "
                 f"Free or add nodes, then run `sfora-ray pack resume {self._run.path}`."

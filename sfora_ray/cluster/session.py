@@ -36,14 +36,14 @@ def connected() -> Iterator[None]:
         return
     for key, value in _QUIET.items():
         os.environ.setdefault(key, value)
-    address = os.environ.get("RAY_ADDRESS")
+    address = os.environ.get("RAY_ADDRESS", "local")
     try:
         ray.init(
             address=address,
             logging_level=logging.ERROR,
             log_to_driver=False,
             configure_logging=True,
-            runtime_env={"env_vars": dict(_QUIET)} if address else None,
+            runtime_env={"env_vars": dict(_QUIET)} if address != "local" else None,
         )
     except (ConnectionError, RuntimeError, TimeoutError) as error:
         raise ResourceError(

@@ -187,6 +187,12 @@ class PackConfig(Options):
                 f"loss.name '{self.loss.name}' compares images of one class, but sampler.samples_per_class is 1: "
                 "it would learn nothing. Use 2 or more"
             )
+        if self.schedule.warmup_epochs >= self.training.epochs or self.schedule.delay_epochs >= self.training.epochs:
+            raise ValueError(
+                f"schedule.warmup_epochs ({self.schedule.warmup_epochs}) and schedule.delay_epochs "
+                f"({self.schedule.delay_epochs}) must be below training.epochs ({self.training.epochs}), or the "
+                "backbone never learns"
+            )
         if self.sampler.batch_size % self.resources.workers_per_member:
             raise ValueError(
                 f"sampler.batch_size ({self.sampler.batch_size}) must be a multiple of resources.workers_per_member "
@@ -208,13 +214,20 @@ class PackConfig(Options):
         return f"{self.name}-{self.digest()}"
 
 
+_CHANGES_NO_RESULT = {
+    "resources": ("max_concurrent_members", "max_failures", "schedule_timeout_seconds"),
+    "training": ("checkpoint_every", "loader_workers"),
+    "input": ("cache_gigabytes",),
+}
+
+
 def digest_of(plain: Mapping[str, Any]) -> str:
     """Return the digest of a configuration as JSON values.
 
-    Where results go (`output`, `tracking`, `cache_dir`), how many members run at a time, how long they may wait and
-    how often they are tried do not change what is computed and are left out.
+    Where results go (`output`, `tracking`, `cache_dir`), how many members run at a time, how long they may wait, how
+    often they are tried and saved, and how images are loaded do not change what is computed and are left out.
     """
     values = {key: value for key, value in plain.items() if key not in ("output", "tracking", "cache_dir")}
-    unseen = ("max_concurrent_members", "max_failures", "schedule_timeout_seconds")
-    values["resources"] = {key: value for key, value in values["resources"].items() if key not in unseen}
+    for part, unseen in _CHANGES_NO_RESULT.items():
+        values[part] = {key: value for key, value in values[part].items() if key not in unseen}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:10]

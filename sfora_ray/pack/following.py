@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sfora_ray.errors import TrackerError
 from sfora_ray.pack.mirror import Mirror
 
 _log = logging.getLogger(__name__)
@@ -25,7 +24,7 @@ def following(mirror: Mirror, every_seconds: float = 2.0) -> Iterator[None]:
         while not stop.wait(every_seconds):
             try:
                 mirror.follow()
-            except TrackerError as error:
+            except Exception as error:  # a file between two writes, a server away: the next turn may go well
                 _log.warning("the tracker missed a turn: %s", error)
 
     thread = threading.Thread(target=follow, name="tracker", daemon=True)

@@ -150,4 +150,7 @@ def _train_here(spec: dict[str, Any], path: str, device: str) -> None:
     member = MemberSpec.model_validate(spec)
     folder = Path(path)
     with output_to(folder / "worker.log"):
-        member_result(member, folder, Worker.alone(torch.device(device)))
+        here = torch.device(device)
+        if here.type == "cuda":
+            torch.cuda.set_device(here)
+        member_result(member, folder, Worker.alone(here))

@@ -104,6 +104,12 @@ class RunFolder:
             )
         return folder
 
+    def adopt(self, config: PackConfig) -> None:
+        """Take a config that computes the same but says otherwise where results go, what tracks them, who may wait."""
+        assert config.digest() == self.manifest().digest, "the folder's name is the digest"
+        manifest = self.manifest().model_copy(update={"config": config})
+        write_json(self.manifest_path, manifest.model_dump(mode="json"))
+
     @property
     def manifest_path(self) -> Path:
         """Return the path of ``manifest.json``."""
@@ -171,6 +177,10 @@ class RunFolder:
     def fold_path(self, name: str) -> Path:
         """Return the path of a fold's map."""
         return self.folds_path / f"{name}.safetensors"
+
+    def fold_names(self) -> tuple[str, ...]:
+        """Return the names of the folds that were fitted, in alphabetical order."""
+        return tuple(sorted(path.stem for path in self.folds_path.glob("*.safetensors")))
 
     def write_folds(self, outcomes: Iterable[FoldOutcome]) -> None:
         """Write each fold's map and its facts."""

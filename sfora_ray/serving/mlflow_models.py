@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from mlflow.entities import LoggedModelOutput
 from mlflow.exceptions import MlflowException
 from mlflow.models import Model, ModelSignature
 from mlflow.types import ColSpec, DataType, Schema, TensorSpec
+from sqlalchemy.exc import SQLAlchemyError
 
 import sfora_ray
 from sfora_ray.config.member import MemberSpec
@@ -22,7 +24,7 @@ from sfora_ray.errors import TrackerError
 from sfora_ray.files import sha256_of
 from sfora_ray.folds import FittedFold
 from sfora_ray.pack.run_folder import RunFolder
-from sfora_ray.serving.packed import PackedFacts, PackedModel, png_of, write_packed
+from sfora_ray.serving.packed import PackedFacts, png_of, write_packed
 from sfora_ray.serving.quiet_pyfunc import save_model
 
 _DIGEST_TAG = "sfora.model_digest"
@@ -55,7 +57,12 @@ def log_models(run: RunFolder, uri: str, run_ids: dict[str, str], fold: str, exa
     finished = run.finished()
     for spec in finished:
         _log(run, uri, run_ids[spec.id], f"{run.manifest().name}-{spec.folder_name}", (spec,), None, examples)
-    _log(run, uri, run_ids["pack"], f"{run.manifest().name}-{fold.replace('+', '-')}", finished, fold, examples)
+    _log(run, uri, run_ids["pack"], f"{run.manifest().name}-{_plain(fold)}", finished, fold, examples)
+
+
+def _plain(name: str) -> str:
+    """Return a name with what MLflow's model names may hold alone."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name)
 
 
 def _log(
@@ -75,10 +82,11 @@ def _log(
         return
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "packed"
-        write_packed(folder, _facts(run, name, members, fold, examples), weights, fold_path)
+        facts = _facts(run, name, members, fold, examples)
+        write_packed(folder, facts, weights, fold_path)
         try:
-            _log_folder(folder, client, run_id, name, examples)
-        except MlflowException as error:
+            _log_folder(folder, client, run_id, facts, examples)
+        except (MlflowException, SQLAlchemyError, OSError) as error:
             raise TrackerError(
                 f"MLflow: model '{name}' could not be logged, got '{error}'. Look at the server."
             ) from None
@@ -94,16 +102,17 @@ def _facts(
         model=config.model,
         input=config.input,
         channels=examples.images[0].shape[2],
+        precision=config.training.precision,
         members=tuple(f"{spec.folder_name}.safetensors" for spec in members),
         fold=None if fold is None else "fold.safetensors",
         dim=config.model.dim if fold is None else FittedFold.load(run.fold_path(fold)).dim,
     )
 
 
-def _log_folder(folder: Path, client: MlflowClient, run_id: str, name: str, examples: ImageTable) -> None:
+def _log_folder(folder: Path, client: MlflowClient, run_id: str, facts: PackedFacts, examples: ImageTable) -> None:
     """Make the MLflow model beside the folder and link it to its run; no run is made active."""
     experiment = client.get_run(run_id).info.experiment_id
-    logged = client.create_logged_model(experiment, name=name, source_run_id=run_id)
+    logged = client.create_logged_model(experiment, name=facts.name, source_run_id=run_id)
     images = [png_of(examples.images[row]) for row in range(min(_EXAMPLES, len(examples)))]
     target = folder.with_name("model")
     save_model(
@@ -112,8 +121,8 @@ def _log_folder(folder: Path, client: MlflowClient, run_id: str, name: str, exam
         python_model=str(Path(__file__).with_name("pyfunc.py")),
         artifacts={"packed": str(folder)},
         code_paths=[str(Path(sfora_ray.__file__).parent)],
-        pip_requirements=_requirements(),
-        signature=_signature(PackedModel.load(folder).facts.dim),
+        pip_requirements=_requirements(facts),
+        signature=_signature(facts.dim),
         input_example=pd.DataFrame({"image": images}),
     )
     client.log_model_artifacts(logged.model_id, str(target))
@@ -129,5 +138,6 @@ def _signature(dim: int) -> ModelSignature:
     )
 
 
-def _requirements() -> list[str]:
-    return [f"{name}=={importlib.metadata.version(name)}" for name in _PACKAGES]
+def _requirements(facts: PackedFacts) -> list[str]:
+    packages = (*_PACKAGES, "timm") if facts.model.backbone.name == "timm" else _PACKAGES
+    return [f"{name}=={importlib.metadata.version(name)}" for name in packages]

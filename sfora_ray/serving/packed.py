@@ -9,6 +9,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import safetensors.torch
@@ -24,6 +25,7 @@ from sfora_ray.files import read_json, write_bytes, write_json
 from sfora_ray.folds import FittedFold
 from sfora_ray.models import Embedder, ModelOptions, build_embedder
 from sfora_ray.options import Options
+from sfora_ray.training.precision import autocast_for
 
 
 class PackedFacts(Options):
@@ -34,6 +36,8 @@ class PackedFacts(Options):
     model: ModelOptions
     input: InputOptions
     channels: int
+    precision: Literal["fp32", "bf16", "fp16"]
+    """Precision of the networks, that in which they were scored."""
     members: tuple[str, ...]
     """Names of the members' weight files, in the fold's order."""
     fold: str | None
@@ -105,9 +109,12 @@ class PackedModel:
     def _embed(self, images: Tensor) -> Float32:
         """Return ``(B, dim)`` unit vectors of prepared uint8 images ``(B, C, H, W)``."""
         normalizer = self.facts.input.normalizer(self.facts.channels).to(self.device)
+        autocast = autocast_for(self.facts.precision, self.device)
         with torch.inference_mode():
             pixels = normalizer(images.to(self.device))
-            blocks = [functional.normalize(member.embed(pixels), dim=1).cpu().numpy() for member in self.embedders]
+            with autocast():
+                raw = [member.embed(pixels) for member in self.embedders]  # M of (B, D)
+            blocks = [functional.normalize(rows.float(), dim=1).cpu().numpy() for rows in raw]
         return blocks[0] if self.fold is None else self.fold.transform(blocks)
 
 

@@ -16,15 +16,27 @@ from sfora_ray.training.worker import Worker
 _log = logging.getLogger(__name__)
 
 
-def member_result(spec: MemberSpec, path: Path, worker: Worker) -> MemberResult:
-    """Train a member in the folder ``path`` and return what became of it; also writes ``result.json``."""
+def member_result(
+    spec: MemberSpec, path: Path, worker: Worker, *, becomes_result: type[Exception] = Exception
+) -> MemberResult:
+    """Train a member in the folder ``path`` and return what became of it; also writes ``result.json``.
+
+    Args:
+        spec: what to train.
+        path: the member's folder.
+        worker: which of its workers this is.
+        becomes_result: errors that end as a failed result; others are raised, for whoever can try again.
+    """
     folder = MemberFolder(path)
     try:
         result = train_member(spec, folder, worker)
-    except Exception as error:
+    except becomes_result as error:
         _log.error("member %s failed\n%s", spec.id, traceback.format_exc())
         result = failed(spec, _reason(error))
         leave_group()
+    except Exception:
+        leave_group()
+        raise
     if worker.is_first:
         folder.write_result(result)
     return result

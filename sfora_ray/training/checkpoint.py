@@ -5,6 +5,7 @@ Batches, augmentation and dropout are functions of (seed, epoch, step), so that 
 
 from __future__ import annotations
 
+import logging
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,12 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from sfora_ray.errors import InputError
 from sfora_ray.files import read_json, sha256_of, write_bytes, write_json
 from sfora_ray.training.parts import Parts
 from sfora_ray.training.selection import Best
+
+_log = logging.getLogger(__name__)
 
 _KEPT = 2
 
@@ -46,13 +50,14 @@ def save_checkpoint(folder: Path, parts: Parts, state: LoopState) -> None:
     )
     for old in _checkpoints(folder)[:-_KEPT]:
         shutil.rmtree(old)
+    _drop_unnamed_best(folder)
 
 
 def load_checkpoint(folder: Path, parts: Parts) -> LoopState:
     """Put the newest whole checkpoint into ``parts``; with none, the loop starts at the beginning."""
     for candidate in reversed(_checkpoints(folder)):
-        loop = read_json(candidate / "loop.json")
-        if sha256_of(candidate / "state.safetensors") == loop["sha256"]:
+        loop = _whole(candidate)
+        if loop is not None:
             _restore(parts, safetensors.torch.load_file(candidate / "state.safetensors"), loop["scaler"])
             best = None if loop["best"] is None else Best(loop["best"]["epoch"], loop["best"]["value"])
             return LoopState(loop["epoch"], best, loop["train_seconds"])
@@ -63,9 +68,6 @@ def save_best(folder: Path, parts: Parts, epoch: int) -> None:
     """Keep the student of ``epoch``: it is the best so far."""
     weights = {name: tensor.contiguous() for name, tensor in parts.embedder.state_dict().items()}
     write_bytes(_best_path(folder, epoch), safetensors.torch.save(weights))
-    newest_first = sorted(folder.glob("best-*.safetensors"), reverse=True)
-    for old in newest_first[_KEPT + 1 :]:
-        old.unlink()
 
 
 def load_best(folder: Path, parts: Parts, epoch: int) -> None:
@@ -75,6 +77,26 @@ def load_best(folder: Path, parts: Parts, epoch: int) -> None:
 
 def _best_path(folder: Path, epoch: int) -> Path:
     return folder / f"best-{epoch:05d}.safetensors"
+
+
+def _drop_unnamed_best(folder: Path) -> None:
+    """Drop the students that no kept checkpoint names as its best."""
+    loops = [_whole(checkpoint) for checkpoint in _checkpoints(folder)]
+    named = {_best_path(folder, loop["best"]["epoch"]) for loop in loops if loop is not None and loop["best"]}
+    for path in set(folder.glob("best-*.safetensors")) - named:
+        path.unlink()
+
+
+def _whole(checkpoint: Path) -> dict[str, Any] | None:
+    """Return a checkpoint's loop record, or None with a warning if it is damaged."""
+    try:
+        loop: dict[str, Any] = read_json(checkpoint / "loop.json")
+        if sha256_of(checkpoint / "state.safetensors") == loop["sha256"]:
+            return loop
+    except (InputError, OSError, KeyError):
+        pass
+    _log.warning("%s: damaged, the checkpoint before it is used", checkpoint)
+    return None
 
 
 def _checkpoints(folder: Path) -> list[Path]:
@@ -98,4 +120,13 @@ def _restore(parts: Parts, tensors: dict[str, Tensor], scaler: dict[str, Any]) -
             entries.setdefault(int(index), {})[key] = tensor
     whole = parts.optimizer.state_dict()
     parts.optimizer.load_state_dict({"state": entries, "param_groups": whole["param_groups"]})
+    _lay_out_as_parameters(parts)
     parts.scaler.load_state_dict(scaler)
+
+
+def _lay_out_as_parameters(parts: Parts) -> None:
+    """Give moments the memory layout of their parameters: fused optimisers refuse any other, such as channels-last."""
+    for parameter, entries in parts.optimizer.state.items():
+        for key, value in entries.items():
+            if value.shape == parameter.shape:
+                entries[key] = torch.empty_like(parameter, dtype=value.dtype, requires_grad=False).copy_(value)

@@ -46,7 +46,7 @@ def train_epoch(parts: Parts, epoch: int, announcer: Announcer) -> EpochOutcome:
     for step, (images, labels) in enumerate(parts.batches(epoch)):
         terms = take_step(parts, images, labels, step=first + step)
         losses.add({"total": terms.total, **terms.terms})
-        num_images += len(labels)
+        num_images += len(labels) * parts.worker.world_size
         announcer.step(epoch, step + 1, steps, losses.newest, num_images / (time.perf_counter() - started))
     means = losses.means()
     seconds = time.perf_counter() - started

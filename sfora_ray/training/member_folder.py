@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -32,7 +33,7 @@ class EpochRecord(Options):
 
 
 class Progress(Options):
-    """``progress.json``: what a member is doing now, for the live table; rewritten a few times a minute."""
+    """``progress.json``: what a member is doing now, for the live table; rewritten about once a second."""
 
     state: Literal["starting", "preparing", "training", "evaluating", "embedding"]
     epoch: int = 0
@@ -110,10 +111,15 @@ class MemberFolder:
 
     def progress(self) -> Progress | None:
         """Return what the member was last seen doing."""
-        if not self.progress_path.is_file():
-            return None
-        return Progress.model_validate(read_json(self.progress_path))
+        try:
+            return Progress.model_validate_json(self.progress_path.read_bytes())
+        except (OSError, ValueError):
+            return None  # absent, or being replaced on another node: the next look will see it
 
     def write_progress(self, progress: Progress) -> None:
-        """Replace ``progress.json``."""
-        write_json(self.progress_path, progress.model_dump(mode="json"))
+        """Replace ``progress.json``; it is shown and forgotten, so that a full disk or a slow one is not its matter."""
+        draft = self.progress_path.with_name(f".{self.progress_path.name}")
+        with contextlib.suppress(OSError):
+            self.path.mkdir(parents=True, exist_ok=True)
+            draft.write_text(progress.model_dump_json(), encoding="utf-8")
+            draft.replace(self.progress_path)

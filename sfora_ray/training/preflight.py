@@ -42,6 +42,7 @@ class MemberPlan:
         groups: the optimiser's parameter groups.
         rates: ``(first epoch, factor)`` of each stretch of the schedule; a cosine has one per epoch.
         weights: name and SHA-256 of what the backbone starts from.
+        dataset_digest: of every id and label; empty where the data are not at hand.
         notes: what is worth knowing before it starts.
     """
 
@@ -51,6 +52,7 @@ class MemberPlan:
     groups: tuple[GroupPlan, ...]
     rates: tuple[tuple[int, float], ...]
     weights: str
+    dataset_digest: str
     notes: tuple[str, ...]
 
 
@@ -76,6 +78,7 @@ def preflight(config: PackConfig) -> MemberPlan:
         validation_classes=validation_classes,
         embedder=_embedder(config, dataset.channels),
         weights=weights_identity(config.model),
+        dataset_digest=dataset.digest,
         notes=dataset.notes,
     )
 
@@ -105,6 +108,7 @@ def dry_plan(config: PackConfig) -> MemberPlan:
         validation_classes=held_out,
         embedder=_embedder(config.model_copy(update={"model": bare}), published.channels),
         weights="not read",
+        dataset_digest="",
         notes=notes,
     )
 
@@ -131,6 +135,7 @@ def _plan(
     validation_classes: int,
     embedder: Embedder,
     weights: str,
+    dataset_digest: str,
     notes: tuple[str, ...],
 ) -> MemberPlan:
     sampler = config.sampler.build(labels, seed=0)
@@ -147,6 +152,7 @@ def _plan(
         groups=tuple(_group(config, group) for group in groups),
         rates=_rates(config),
         weights=weights,
+        dataset_digest=dataset_digest,
         notes=(*notes, *sampler.notes),
     )
 

@@ -22,7 +22,7 @@ def score_pack(
 ) -> Summary:
     """Fit and save the folds, score them and every pack size, and write the summary."""
     evaluation = run.manifest().config.evaluation
-    device = str(seen_device())
+    device = str(seen_device()) if run.manifest().config.resources.gpus_per_worker else "cpu"
     wanted = tuple(folds)
     outcomes = fold_pack(blocks, moments, wanted, evaluation, device, say)
     whole = outcomes[0].facts.metrics["recall_at_1"]

@@ -20,7 +20,8 @@ def refold(run: RunFolder, folds: Sequence[str], *, say: Callable[[str], None]) 
         InputError: a fold is not known or does not fit, or no member has finished; nothing is changed then.
     """
     config = run.manifest().config
-    wanted = [parse_fold(text) for text in folds] or list(config.folds)
+    # The config's own come first, so that what ships stays what it was; folds fitted before stay as well.
+    wanted = [*config.folds, *(parse_fold(text) for text in (*run.fold_names(), *folds))]
     finished = run.finished()
     if not finished:
         raise RunFolderError(f"{run.path}: no member has finished. Finish it with `sfora-ray pack resume {run.path}`.")

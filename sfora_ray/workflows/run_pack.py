@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from sfora_ray.config.member import MemberSpec
 from sfora_ray.config.pack import PackConfig
-from sfora_ray.errors import SforaError
+from sfora_ray.errors import RunFolderError, SforaError
 from sfora_ray.pack.following import following
 from sfora_ray.pack.launcher import Launched
 from sfora_ray.pack.mirror import Mirror
@@ -16,7 +17,7 @@ from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.pack.status import MemberView, member_views
 from sfora_ray.pack.summary import Summary
 from sfora_ray.tracking import RunStatus
-from sfora_ray.training.preflight import preflight
+from sfora_ray.training.preflight import MemberPlan, preflight
 from sfora_ray.training.preparation import prepare_data
 from sfora_ray.workflows.finish import score_pack, tell_everything, write_pack_report
 from sfora_ray.workflows.launchers import Launcher
@@ -50,9 +51,10 @@ def run_pack(config: PackConfig, launcher: Launcher, *, watch: Watch, say: Say) 
 def run_or_resume(config: PackConfig, launcher: Launcher, *, watch: Watch, say: Say) -> tuple[RunFolder, Summary]:
     """Train the pack, or continue it if it has a run folder: what a job does that is submitted again."""
     path = config.output.expanduser() / config.run_name
-    if (path / "manifest.json").exists():
-        return resume_pack(path, launcher, watch=watch, say=say)
-    return run_pack(config, launcher, watch=watch, say=say)
+    if not (path / "manifest.json").exists():
+        return run_pack(config, launcher, watch=watch, say=say)
+    RunFolder.open(path).adopt(config)
+    return resume_pack(path, launcher, watch=watch, say=say)
 
 
 def resume_pack(path: Path, launcher: Launcher, *, watch: Watch, say: Say) -> tuple[RunFolder, Summary]:
@@ -66,10 +68,28 @@ def resume_pack(path: Path, launcher: Launcher, *, watch: Watch, say: Say) -> tu
     config = run.manifest().config
     tracker = config.tracking.build()
     tracker.check()
-    preflight(config)
+    if len(run.finished()) == len(run.specs()):
+        # Only folds, report and tracker are left, which need neither GPUs nor Ray.
+        return run, _train_and_finish(run, Mirror(run, tracker), Launcher(local=True), watch=watch, say=say)
+    _refuse_changes(run, preflight(config))
     with launcher.ready():
         launcher.refuse_impossible(config)
         return run, _train_and_finish(run, Mirror(run, tracker), launcher, watch=watch, say=say)
+
+
+def _refuse_changes(run: RunFolder, plan: MemberPlan) -> None:
+    """Members must start from the same weights and see the same rows as those that have finished."""
+    weights, digest = run.manifest().weights, run.dataset_digest()
+    if plan.weights != weights:
+        raise RunFolderError(
+            f"{run.path}: its members started from weights '{weights}', got '{plan.weights}'. "
+            "Put the old file back, or run a new pack."
+        )
+    if digest and plan.dataset_digest != digest:
+        raise RunFolderError(
+            f"{run.path}: its members saw data with digest {digest}, got {plan.dataset_digest}. "
+            "Put the old images back, or run a new pack."
+        )
 
 
 def _train_and_finish(run: RunFolder, mirror: Mirror, launcher: Launcher, *, watch: Watch, say: Say) -> Summary:
@@ -97,12 +117,14 @@ def _train_and_finish(run: RunFolder, mirror: Mirror, launcher: Launcher, *, wat
 
 
 def _tell(run: RunFolder, mirror: Mirror, status: RunStatus, say: Say) -> None:
+    if status == "FINISHED":
+        say("logging metrics, models and the report")
     try:
-        if status == "FINISHED":
-            say("logging metrics, models and the report")
         tell_everything(run, mirror, run.manifest().config.tracking, status)
     except Exception as error:  # the pack is done and on disk: no fault of a tracker may hide that
         say(f"the tracker missed something: {error} When it is back: sfora-ray mlflow sync {run.path}")
+        with contextlib.suppress(Exception):
+            mirror.close(status)
 
 
 def _train(run: RunFolder, launcher: Launcher, watch: Watch) -> Launched:
