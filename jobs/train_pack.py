@@ -1,7 +1,6 @@
 """Train a pack as a Ray job; the same job submitted again trains only what is not finished.
 
-ray job submit --working-dir . -- \\
-    python jobs/train_pack.py configs/cub/herd.yaml data.root=/data/CUB_200_2011 output=/runs
+ray job submit --working-dir . -- python jobs/train_pack.py CONFIG data.root=/data/images output=/runs
 
 `output` must be a folder that every node sees and that outlives the job.
 """

@@ -59,9 +59,7 @@ def run_member(task: dict[str, Any]) -> dict[str, Any]:
                 # One failure of a controller is one minute in which no worker could be started.
                 controller_failure_limit=max(1, round(resources.schedule_timeout_seconds / 60)),
             ),
-            worker_runtime_env={  # type: ignore[call-arg]  # Ray types the older RunConfig
-                "env_vars": worker_environment(resources)
-            },
+            worker_runtime_env={"env_vars": worker_environment(resources)},
         ),
     )
     try:

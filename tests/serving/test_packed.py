@@ -18,7 +18,14 @@ from tests.tiny_runs import Tracked, train_here
 def facts_of(run: RunFolder, names: tuple[str, ...], fold: str | None, dim: int) -> PackedFacts:
     config = run.manifest().config
     return PackedFacts(
-        name="tiny", model=config.model, input=config.input, channels=3, members=names, fold=fold, dim=dim
+        name="tiny",
+        model=config.model,
+        input=config.input,
+        channels=3,
+        precision="fp32",
+        members=names,
+        fold=fold,
+        dim=dim,
     )
 
 
