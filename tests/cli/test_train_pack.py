@@ -66,6 +66,6 @@ def test_it_runs_or_resumes_on_ray_and_prints_the_summary(
     monkeypatch.setattr(job, "run_or_resume", run_or_resume)
     config = write_config(tmp_path / "tiny.yaml", tiny_values(images, tmp_path))
     with ending():
-        job.main([str(config), "seeds=[7]", "training.epochs=1"])
-    assert seen == [tiny_config(images, tmp_path, "seeds=[7]", "training.epochs=1")]
+        job.main([str(config), "seeds=[7]", "schedule.warmup_epochs=0", "training.epochs=1"])
+    assert seen == [tiny_config(images, tmp_path, "seeds=[7]", "schedule.warmup_epochs=0", "training.epochs=1")]
     assert "m00 seed 7" in capsys.readouterr().out

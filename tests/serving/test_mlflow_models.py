@@ -108,7 +108,10 @@ def test_members_that_did_not_finish_are_left_out(tracked: Tracked, images: Path
         "m01": "FAILED",
         "m02": "FINISHED",
         "concat": "FINISHED",
+        "mean": "FINISHED",
         "gpa": "FINISHED",
+        "wccn": "FINISHED",
         "uncentred-4": "FINISHED",
+        "single:wccn": "FINISHED",
     }
     assert FittedFold.load(run.fold_path("gpa")).num_members == 2

@@ -106,7 +106,9 @@ def test_a_model_is_json_and_safetensors_alone(single: Path) -> None:
 
 
 def test_grey_images_are_served_as_they_were_trained(images: Path, tmp_path: Path) -> None:
-    run = train_here(tiny_config(images, tmp_path, "seeds=[0]", "data.channels=1", "training.epochs=1"))
+    run = train_here(
+        tiny_config(images, tmp_path, "seeds=[0]", "data.channels=1", "schedule.warmup_epochs=0", "training.epochs=1")
+    )
     (spec,) = run.specs()
     facts = facts_of(run, ("m.safetensors",), None, 8).model_copy(update={"channels": 1})
     write_packed(tmp_path / "packed", facts, [run.member(spec).model_path], None)

@@ -123,8 +123,8 @@ def test_the_model_file_makes_the_saved_embeddings(
 
 
 def test_the_second_member_decodes_nothing(images: Path, tmp_path: Path) -> None:
-    first = train(images, tmp_path / "m00", "training.epochs=1")
-    second = train(images, tmp_path / "m01", "training.epochs=1", seed=3)
+    first = train(images, tmp_path / "m00", "schedule.warmup_epochs=0", "training.epochs=1")
+    second = train(images, tmp_path / "m01", "schedule.warmup_epochs=0", "training.epochs=1", seed=3)
     assert (first.images_decoded, second.images_decoded) == (CLASSES * IMAGES_PER_CLASS, 0)
     assert (tmp_path / "m00/model.safetensors").read_bytes() != (tmp_path / "m01/model.safetensors").read_bytes()
 
@@ -170,7 +170,12 @@ def test_every_parameter_is_in_one_group_and_moves(images: Path, tmp_path: Path,
 def test_narrow_precision_keeps_everything_in_float32(
     images: Path, tmp_path: Path, objective: str, precision: str
 ) -> None:
-    settings = [OBJECTIVES[objective], "training.epochs=1", f"training.precision={precision}"]
+    settings = [
+        OBJECTIVES[objective],
+        "schedule.warmup_epochs=0",
+        "training.epochs=1",
+        f"training.precision={precision}",
+    ]
     train(images, tmp_path / "member", *settings)
     state = state_after(tmp_path / "member", 1)
     assert any(name.startswith("optimizer.") for name in state)

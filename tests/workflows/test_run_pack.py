@@ -133,8 +133,11 @@ def test_refolding_fits_saves_and_scores_the_folds_asked_for(untold: RunFolder) 
     summary = refold(untold, ("gpa", "uncentred:4"), say=silent)
     assert [(fold.name, fold.dim, fold.fitted_on) for fold in summary.folds] == [
         ("concat", 16, "none"),
+        ("mean", 8, "none"),
         ("gpa", 8, "train"),
+        ("wccn", 8, "train"),
         ("uncentred-4", 4, "train"),
+        ("single:wccn", 8, "train"),
     ]
     assert untold.summary() == summary
     gram = train_moments(blocks_from_folder(untold, untold.specs())).gram
