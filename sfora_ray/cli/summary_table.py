@@ -19,6 +19,11 @@ _WIDE = {
     "map_at_r": "MAP@R",
 }
 _WIDE_FROM = 110
+_SELECTED = {
+    "validation": "epochs selected on held-out training classes",
+    "test": "epochs selected on the test classes (optimistic)",
+    "last": "last epoch kept, nothing selected",
+}
 
 
 def print_summary(console: Console, summary: Summary, run: RunFolder) -> None:
@@ -26,9 +31,9 @@ def print_summary(console: Console, summary: Summary, run: RunFolder) -> None:
     pack = summary.pack
     missing = pack.num_planned - pack.num_members
     console.print(
-        f"\n[bold]{pack.name}[/bold] {pack.dataset}, {pack.objective}, {pack.recipe}: {pack.num_members} members"
+        f"\n[bold]{pack.name}[/bold] {pack.dataset}, {pack.method}: {pack.num_members} members"
         + (f" of {pack.num_planned} ([red]{missing} failed[/red])" if missing else "")
-        + f"; epochs selected on {pack.selection}; {pack.num_queries} queries",
+        + f"; {_SELECTED[pack.selection]}; {pack.num_queries} queries",
         highlight=False,
     )
     console.print(_table(summary, _WIDE if console.width >= _WIDE_FROM else _NARROW))
