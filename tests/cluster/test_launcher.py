@@ -12,6 +12,8 @@ from sfora_ray.errors import ResourceError, SforaError
 from sfora_ray.folds import Moments
 from sfora_ray.pack.local import blocks_from_folder
 from sfora_ray.pack.run_folder import RunFolder
+from sfora_ray.workflows.launchers import Launcher
+from sfora_ray.workflows.run_pack import run_pack
 from tests.cluster.conftest import Launch, all_is_free, new_run, under_way, watch
 from tests.tiny import STEPS_PER_EPOCH, tiny_config
 from tests.tiny_runs import train_here
@@ -122,12 +124,12 @@ def test_two_workers_train_as_one(images: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_member_that_can_never_run_is_refused(resources: str, needed: str, images: Path, tmp_path: Path) -> None:
-    run = new_run(tiny_config(images, tmp_path, f"resources={resources}"))
+    config = tiny_config(images, tmp_path, f"resources={resources}")
     with pytest.raises(ResourceError) as caught:
-        ClusterMembers(run, run.specs())
+        run_pack(config, Launcher(local=False), watch=lambda _: None, say=lambda _: None)
     assert needed in str(caught.value)
     assert "1 node(s) with 5 CPU, 2 GPU" in str(caught.value)
-    assert not any(run.member(spec).log_path.exists() for spec in run.specs())
+    assert not config.output.exists()
 
 
 @ray.remote

@@ -157,7 +157,7 @@ def test_a_trained_member_teaches_and_stays_as_it_is(tmp_path: Path) -> None:
 def test_a_teacher_of_another_width_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     save_file(small_embedder(dim=11).state_dict(), path)
-    with pytest.raises(WeightsError, match=r"'head\.weight' of shape \(11, 64\) instead of \(6, 64\)"):
+    with pytest.raises(WeightsError, match=r"'head\.weight' of shape \(11, 256\) instead of \(6, 256\)"):
         build(teacher="checkpoint", checkpoint=path)
 
 

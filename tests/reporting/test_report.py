@@ -15,7 +15,7 @@ from tests.reporting.synthetic import FOLDS, HOSTILE, make_run
     [
         "68.12 ± 0.43 [67.62, 68.62]",  # one member
         "74.02",  # the concatenation
-        "73.05",  # the best honest fold: gpa, although gpa-transductive is higher
+        "73.05",  # the first honest fold: gpa, although gpa-transductive comes first and is higher
         "98.69",  # 0.7305 / 0.7402
         "n = 4, epochs selected on validation",
         "[70.95, 74.95]",  # its bootstrap interval
