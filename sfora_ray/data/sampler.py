@@ -41,7 +41,10 @@ class Sampler(Protocol):
 
 
 class SamplerOptions(Options, ABC):
-    """Options of a sampler; ``name`` is its key in the sampler table."""
+    """Options of a sampler."""
+
+    name: str
+    """Key in the sampler table."""
 
     batch_size: PositiveInt = 120
     """Images in a batch, over all workers of a member."""
