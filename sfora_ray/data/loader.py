@@ -25,31 +25,6 @@ Batch = tuple[Tensor, Tensor]
 """Images uint8 ``(B, C, H, W)`` and labels int64 ``(B,)``."""
 
 
-def train_batches(
-    table: ImageTable,
-    sampler: Sampler,
-    transform: TrainTransform,
-    *,
-    seed: int,
-    epoch: int,
-    first_step: int = 0,
-    num_workers: int = 0,
-    pin_memory: bool = False,
-    shard: tuple[int, int] = (0, 1),
-) -> Iterator[Batch]:
-    """Yield the batches of one epoch from ``first_step`` on; see :class:`TrainLoader`."""
-    loader = TrainLoader(
-        table,
-        sampler,
-        transform,
-        seed=seed,
-        num_workers=num_workers,
-        pin_memory=pin_memory,
-        shard=shard,
-    )
-    yield from loader.epoch(epoch, first_step=first_step)
-
-
 class TrainLoader:
     """Epochs of augmented batches; its loader processes stay alive from epoch to epoch.
 

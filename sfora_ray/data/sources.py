@@ -1,33 +1,12 @@
-"""Image sources that hold or map whole arrays, and travel to a loader process as a path, not as pixels."""
+"""Image sources that map whole arrays, and travel to a loader process as a path, not as pixels."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from sfora_ray.arrays import UInt8
-
-
-@dataclass(frozen=True, eq=False)
-class ArrayImages:
-    """Images of one size in memory.
-
-    Attributes:
-        pixels: ``(N, H, W, C)`` uint8.
-    """
-
-    pixels: UInt8
-
-    def __len__(self) -> int:
-        """Return the number of images."""
-        return len(self.pixels)
-
-    def __getitem__(self, row: int) -> UInt8:
-        """Return image ``row`` as ``(H, W, C)``."""
-        image: UInt8 = self.pixels[row]
-        return image
 
 
 class ArrayFile:

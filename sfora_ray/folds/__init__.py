@@ -5,7 +5,7 @@ from sfora_ray.folds.composed import ComposedOptions
 from sfora_ray.folds.fitted import FittedFold, FittedOn
 from sfora_ray.folds.gpa import GpaOptions, GpaTransductiveOptions
 from sfora_ray.folds.moments import Moments
-from sfora_ray.folds.names import AnyFold, FoldUnion, fold_name, parse_fold
+from sfora_ray.folds.names import AnyFold, FoldUnion, parse_fold
 from sfora_ray.folds.plain import ConcatOptions, MeanOptions, RandomOptions
 from sfora_ray.folds.procrustes import ProcrustesOptions
 from sfora_ray.folds.projections import PcaOptions, PcaTransductiveOptions, UncentredOptions
@@ -47,7 +47,6 @@ __all__ = [
     "TransductiveFold",
     "UncentredOptions",
     "WccnOptions",
-    "fold_name",
     "parse_fold",
     "published_rotations",
 ]

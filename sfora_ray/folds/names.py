@@ -81,8 +81,3 @@ def parse_fold(text: str) -> FoldUnion:
             f"fold: not a fold ({problem}), got '{text}'.{''.join(hints)} "
             f"Write one of {', '.join(NAMES)}, with :WIDTH where it has one, joined by + to chain."
         ) from error
-
-
-def fold_name(options: FoldUnion) -> str:
-    """Return the canonical name: ``uncentred-256``, ``gpa+wccn``."""
-    return options.canonical_name

@@ -20,6 +20,7 @@ from sfora_ray.pack.launcher import MemberState
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.training.boundary import failed, member_result
 from sfora_ray.training.environment import inherited, worker_environment
+from sfora_ray.training.member_folder import MemberFolder
 from sfora_ray.training.output import output_to
 from sfora_ray.training.worker import Worker
 
@@ -32,7 +33,7 @@ class LocalMembers:
         self._run = run
         self._specs = tuple(specs)
         self._waiting = list(specs)
-        self._slots = list(range(places(resources)))
+        self._slots = list(range(places(resources))) if specs else []
         self._resources = resources
         self._running: dict[str, tuple[BaseProcess, int]] = {}
 
@@ -149,7 +150,7 @@ def train_moments(blocks: PackBlocks) -> Moments:
 def _train_here(spec: dict[str, Any], path: str, device: str) -> None:
     member = MemberSpec.model_validate(spec)
     folder = Path(path)
-    with output_to(folder / "worker.log"):
+    with output_to(MemberFolder(folder).log_path):
         here = torch.device(device)
         if here.type == "cuda":
             torch.cuda.set_device(here)

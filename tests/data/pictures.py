@@ -1,5 +1,6 @@
 """Small images and folders that several tests make."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,26 @@ from PIL import Image
 from sfora_ray.arrays import UInt8
 from sfora_ray.data.base import ImageDataset, ImageTable, make_dataset
 from sfora_ray.data.prepared import table_of
-from sfora_ray.data.sources import ArrayImages
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayImages:
+    """Images of one size in memory.
+
+    Attributes:
+        pixels: ``(N, H, W, C)`` uint8.
+    """
+
+    pixels: UInt8
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        return len(self.pixels)
+
+    def __getitem__(self, row: int) -> UInt8:
+        """Return image ``row`` as ``(H, W, C)``."""
+        image: UInt8 = self.pixels[row]
+        return image
 
 
 def noise(seed: int, height: int = 20, width: int = 24, channels: int = 3) -> UInt8:

@@ -7,7 +7,7 @@ import torch
 from PIL import Image
 
 from sfora_ray.data.image_folder import ImageFolderOptions
-from sfora_ray.data.loader import Batch, TrainLoader, test_batches, train_batches
+from sfora_ray.data.loader import Batch, TrainLoader, test_batches
 from sfora_ray.data.sampler import PerClassOptions, RandomOptions
 from sfora_ray.data.transforms import InputOptions, augmentation_generator
 from tests.data.pictures import noise, table_in_memory
@@ -24,7 +24,7 @@ def same(left: list[Batch], right: list[Batch]) -> bool:
 
 def epoch(number: int, first_step: int = 0, shard: tuple[int, int] = (0, 1)) -> list[Batch]:
     transform = INPUT.train_transform()
-    return list(train_batches(TABLE, SAMPLER, transform, seed=3, epoch=number, first_step=first_step, shard=shard))
+    return list(TrainLoader(TABLE, SAMPLER, transform, seed=3, shard=shard).epoch(number, first_step=first_step))
 
 
 def test_batches_are_the_samplers_rows_augmented_by_position() -> None:

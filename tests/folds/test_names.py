@@ -8,7 +8,6 @@ from sfora_ray.folds import (
     GpaOptions,
     UncentredOptions,
     WccnOptions,
-    fold_name,
     parse_fold,
 )
 
@@ -31,13 +30,13 @@ class Config(BaseModel):
 )
 def test_text_both_ways(text: str, options: UncentredOptions, name: str) -> None:
     assert parse_fold(text) == options
-    assert fold_name(options) == name
+    assert options.canonical_name == name
     assert parse_fold(name) == options
 
 
 def test_in_a_config_as_text_or_mapping() -> None:
     config = Config.model_validate({"folds": ["gpa+wccn:64", {"name": "wccn", "dim": 64, "shrinkage": 5}]})
-    assert [fold_name(fold) for fold in config.folds] == ["gpa+wccn-64", "wccn-64-shrinkage=5.0"]
+    assert [fold.canonical_name for fold in config.folds] == ["gpa+wccn-64", "wccn-64-shrinkage=5.0"]
     assert Config.model_validate(config.model_dump(mode="json")) == config
 
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 from sfora_ray.arrays import l2_normalize
 from sfora_ray.config.pack import EvaluationOptions
-from sfora_ray.folds import GpaOptions, Moments, WccnOptions, fold_name, parse_fold
+from sfora_ray.folds import GpaOptions, Moments, WccnOptions, parse_fold
 from sfora_ray.pack.curve import size_curve
 from sfora_ray.pack.folding import fold_members, fold_pack
 from sfora_ray.pack.summary import FoldFacts, Spread, Summary
@@ -32,7 +32,7 @@ def facts() -> dict[str, FoldFacts]:
 
 
 def test_the_concatenation_comes_first_and_each_fold_once(facts: dict[str, FoldFacts]) -> None:
-    assert list(facts) == ["concat", *(fold_name(parse_fold(name)) for name in NAMES)]
+    assert list(facts) == ["concat", *(parse_fold(name).canonical_name for name in NAMES)]
     twice = fold_pack(BLOCKS, MOMENTS, [parse_fold("mean"), parse_fold("mean")], EVALUATION, "cpu")
     assert [outcome.facts.name for outcome in twice] == ["concat", "mean"]
 
@@ -48,7 +48,7 @@ def test_a_fold_is_fitted_on_train_and_scored_on_test(facts: dict[str, FoldFacts
     options = parse_fold(name)
     fitted = options.fit_rows(BLOCKS.train.blocks, BLOCKS.train.labels)  # type: ignore[union-attr]
     direct = score(fitted.transform(BLOCKS.test.blocks), BLOCKS.test.labels)
-    found = facts[fold_name(options)]
+    found = facts[options.canonical_name]
     assert found.metrics == pytest.approx(direct.metrics())
     assert found.retained == pytest.approx(direct.recall_at_1 / facts["concat"].metrics["recall_at_1"])
     assert found.fitted_on == ("none" if name == "mean" else "train")
