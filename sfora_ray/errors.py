@@ -37,6 +37,10 @@ class RunFolderError(InputError):
     """A run folder is not what the command needs: absent, of another config, or incomplete."""
 
 
+class BusyError(InputError):
+    """Another process is writing the run folder."""
+
+
 class ResourceError(InputError):
     """A member asks for more than the machine or the cluster has."""
 
@@ -47,6 +51,14 @@ class TrackerError(InputError):
 
 class NonFiniteError(SforaError):
     """A loss or an embedding became NaN or infinite; retrying would only repeat it."""
+
+
+class StorageError(SforaError):
+    """A file could not be written or read though nothing is wrong with the input; a later try may go well."""
+
+
+class StoppedError(SforaError):
+    """A member was told to stop, or another attempt has taken its folder; what it had done is saved."""
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:

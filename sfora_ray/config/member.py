@@ -22,14 +22,24 @@ class MemberSpec(Options):
         return f"{self.id}-seed{self.seed}"
 
 
+Cause = Literal["", "input", "non_finite", "exception", "out_of_memory", "signal", "node_lost", "storage", "timeout"]
+"""What kind of end a failed member or an earlier attempt of it met; empty for one that finished."""
+
+
 class MemberResult(Options):
     """What became of one member; a failed member is a result too."""
 
     id: str
     seed: int
-    status: Literal["finished", "failed"]
+    status: Literal["finished", "failed", "stopped"]
+    """A stopped member has saved its state and goes on when the pack is resumed; it leaves no `result.json`."""
+    cause: Cause = ""
     reason: str = ""
     """Why it failed: one line; the worker's log has the traceback."""
+    epochs: int = 0
+    """Epochs it was trained for; fewer than the config's once a pack is extended."""
+    restarts: tuple[str, ...] = ()
+    """Why each earlier attempt ended before its time, oldest first."""
     best_epoch: int | None = None
     selected_on: Literal["validation", "test", "last"] | None = None
     metrics: dict[str, float] = {}

@@ -77,6 +77,10 @@ class TrainingOptions(Options):
     """Evaluate every so many epochs, and after the last."""
     checkpoint_every: PositiveInt = 1
     """Save the whole loop state every so many epochs."""
+    checkpoint_steps: PositiveInt | None = None
+    """Save it also within an epoch, every so many steps; worth it where an epoch takes longer than you like to lose."""
+    progress_seconds: float = Field(default=1.0, ge=0)
+    """How often `progress.json` is rewritten at most, and a request to stop is looked for."""
     precision: Literal["fp32", "bf16", "fp16"] = "fp32"
     """Precision of the network; losses, parameters and optimiser stay in fp32."""
     channels_last: bool = False
@@ -118,10 +122,14 @@ class ResourceOptions(Options):
     """Also the number of threads that torch uses, so that results do not depend on the machine's cores."""
     gpus_per_worker: float = Field(default=0, ge=0)
     """A fraction shares a GPU between members."""
+    memory_gigabytes_per_worker: PositiveFloat | None = None
+    """Main memory that Ray sets aside for each worker; where absent, memory does not limit how many members run."""
     max_concurrent_members: PositiveInt | None = None
     """At most so many members at a time; as many as fit where absent."""
     max_failures: NonNegativeInt = 2
     """How often a member starts again from its checkpoint after its worker or node was lost."""
+    object_store_fraction: float = Field(default=0.6, gt=0, le=1)
+    """Embeddings that take more than this share of Ray's object store are read from the run folder instead."""
     schedule_timeout_seconds: PositiveFloat = 600
     """How long a member may wait for resources before the pack gives up and names what is missing."""
 
@@ -139,6 +147,8 @@ class PackConfig(Options):
     name: str
     seeds: tuple[NonNegativeInt, ...] = (0, 1, 2, 3, 4)
     """One member per seed."""
+    min_members: PositiveInt = 1
+    """A pack of which fewer members finish is not folded."""
     data: AnyDataset
     input: InputOptions = InputOptions()
     sampler: AnySampler
@@ -187,6 +197,10 @@ class PackConfig(Options):
                 f"loss.name '{self.loss.name}' compares images of one class, but sampler.samples_per_class is 1: "
                 "it would learn nothing. Use 2 or more"
             )
+        if self.min_members > len(self.seeds):
+            raise ValueError(
+                f"min_members ({self.min_members}) must not be above the number of seeds ({len(self.seeds)})"
+            )
         if self.schedule.warmup_epochs >= self.training.epochs or self.schedule.delay_epochs >= self.training.epochs:
             raise ValueError(
                 f"schedule.warmup_epochs ({self.schedule.warmup_epochs}) and schedule.delay_epochs "
@@ -215,8 +229,14 @@ class PackConfig(Options):
 
 
 _CHANGES_NO_RESULT = {
-    "resources": ("max_concurrent_members", "max_failures", "schedule_timeout_seconds"),
-    "training": ("checkpoint_every", "loader_workers"),
+    "resources": (
+        "max_concurrent_members",
+        "max_failures",
+        "schedule_timeout_seconds",
+        "memory_gigabytes_per_worker",
+        "object_store_fraction",
+    ),
+    "training": ("checkpoint_every", "checkpoint_steps", "progress_seconds", "loader_workers"),
     "input": ("cache_gigabytes",),
 }
 
@@ -224,10 +244,12 @@ _CHANGES_NO_RESULT = {
 def digest_of(plain: Mapping[str, Any]) -> str:
     """Return the digest of a configuration as JSON values.
 
-    Where results go (`output`, `tracking`, `cache_dir`), how many members run at a time, how long they may wait, how
+    Where results go (`output`, `tracking`, `cache_dir`), how many members must finish, run at a time or may wait, how
     often they are tried and saved, and how images are loaded do not change what is computed and are left out.
     """
-    values = {key: value for key, value in plain.items() if key not in ("output", "tracking", "cache_dir")}
+    values = {
+        key: value for key, value in plain.items() if key not in ("output", "tracking", "cache_dir", "min_members")
+    }
     for part, unseen in _CHANGES_NO_RESULT.items():
         values[part] = {key: value for key, value in values[part].items() if key not in unseen}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:10]

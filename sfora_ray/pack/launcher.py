@@ -9,7 +9,7 @@ from sfora_ray.config.member import MemberSpec
 from sfora_ray.folds import Moments
 from sfora_ray.pack.gather import PackBlocks
 
-MemberState = Literal["queued", "starting", "running", "finished", "failed"]
+MemberState = Literal["queued", "starting", "running", "finished", "failed", "stopped"]
 
 
 class Launched(Protocol):

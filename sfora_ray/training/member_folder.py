@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from sfora_ray.config.member import MemberResult
+from sfora_ray.config.member import Cause, MemberResult
 from sfora_ray.files import append_json_line, read_json, read_json_lines, write_json
 from sfora_ray.options import Options
 
@@ -44,6 +44,29 @@ class Progress(Options):
     images_per_second: float = 0.0
     time_ms: int
     note: str = ""
+
+    @property
+    def step_of_all(self) -> int:
+        """Return the optimiser steps done since the member's first epoch."""
+        return max(0, self.epoch - 1) * self.steps_per_epoch + self.step
+
+
+class AttemptEvent(Options):
+    """One line of ``attempts.jsonl``: a process has begun to train the member, or an attempt has ended early.
+
+    The newest ``started`` line says who may write in the folder; a process that finds another name there leaves.
+    """
+
+    event: Literal["started", "ended"]
+    holder: str
+    """Name of the attempt, new each time."""
+    time_ms: int
+    host: str = ""
+    pid: int = 0
+    step: int = 0
+    """Optimiser steps that the attempt started from, or was seen to have reached when it ended."""
+    cause: Cause = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,6 +110,16 @@ class MemberFolder:
         """Return the path of the checkpoint of the whole loop state."""
         return self.path / "checkpoint"
 
+    @property
+    def attempts_path(self) -> Path:
+        """Return the path of ``attempts.jsonl``."""
+        return self.path / "attempts.jsonl"
+
+    @property
+    def stop_path(self) -> Path:
+        """Return the path of the file whose presence asks the member to save its state and leave."""
+        return self.path / "stop"
+
     def embeddings_path(self, split: Literal["train", "test"]) -> Path:
         """Return the path of a split's embedding table."""
         return self.path / f"embeddings.{split}.npz"
@@ -108,6 +141,19 @@ class MemberFolder:
     def append_epoch(self, record: EpochRecord) -> None:
         """Append one epoch to ``epochs.jsonl``."""
         append_json_line(self.epochs_path, record.model_dump(mode="json"))
+
+    def attempts(self) -> list[AttemptEvent]:
+        """Return every start and every early end recorded so far, in order."""
+        return [AttemptEvent.model_validate(line) for line in read_json_lines(self.attempts_path)]
+
+    def append_attempt(self, event: AttemptEvent) -> None:
+        """Append a start or an early end to ``attempts.jsonl``."""
+        append_json_line(self.attempts_path, event.model_dump(mode="json"))
+
+    def ask_to_stop(self) -> None:
+        """Ask the member to save its state and leave; it looks about once a second."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.stop_path.touch()
 
     def progress(self) -> Progress | None:
         """Return what the member was last seen doing."""
