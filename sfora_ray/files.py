@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import secrets
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from sfora_ray.errors import InputError
+
+_BLOCK = 4096
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -49,10 +52,37 @@ def read_json(path: Path) -> Any:
 
 
 def append_json_line(path: Path, value: Any) -> None:
-    """Append one record to a ``.jsonl`` file in a single write."""
+    """Append one record to a ``.jsonl`` file, durably and whole: a line that does not fit on the disk leaves no trace.
+
+    What a killed writer left after the last whole line is cut off first. One process appends at a time.
+    """
+    line = (json.dumps(value, allow_nan=False, ensure_ascii=False) + "\n").encode()
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as stream:
-        stream.write(json.dumps(value, allow_nan=False, ensure_ascii=False) + "\n")
+    with path.open("ab+", buffering=0) as stream:
+        end = _end_of_lines(stream)
+        stream.truncate(end)
+        try:
+            written = stream.write(line)
+            os.fsync(stream.fileno())
+        except OSError:
+            stream.truncate(end)
+            raise
+        if written != len(line):
+            stream.truncate(end)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+
+def _end_of_lines(stream: IO[bytes]) -> int:
+    """Return the offset after the last newline."""
+    end = stream.seek(0, os.SEEK_END)
+    while end > 0:
+        start = max(0, end - _BLOCK)
+        stream.seek(start)
+        found = stream.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
 
 
 def read_json_lines(path: Path) -> list[Any]:

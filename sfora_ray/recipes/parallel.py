@@ -69,6 +69,15 @@ def _average(gradients: list[Tensor]) -> None:
         gradient.copy_(part.view_as(gradient))
 
 
+def agree(number: int, device: torch.device) -> int:
+    """Return the first worker's number on every worker."""
+    if not _several_workers():
+        return number
+    box = torch.tensor([number], dtype=torch.int64, device=device)
+    dist.broadcast(box, src=0)
+    return int(box)
+
+
 def leave_group() -> None:
     """Close the connections to the other workers, so that they fail at once instead of waiting for this one."""
     if _several_workers():

@@ -7,8 +7,6 @@ from typing import Literal
 
 from sfora_ray.training.member_folder import MemberFolder, Progress
 
-_SECONDS_BETWEEN = 1.0
-
 
 def now_ms() -> int:
     """Return the Unix time in milliseconds."""
@@ -16,17 +14,29 @@ def now_ms() -> int:
 
 
 class Announcer:
-    """Rewrites a member's ``progress.json`` at most once a second; silent workers say nothing."""
+    """Rewrites a member's ``progress.json`` every so often; silent workers say nothing."""
 
-    def __init__(self, folder: MemberFolder, epochs: int, *, silent: bool) -> None:
+    def __init__(self, folder: MemberFolder, epochs: int, *, every_seconds: float, silent: bool) -> None:
         self._folder = folder
         self._epochs = epochs
+        self._every_seconds = every_seconds
         self._silent = silent
         self._next = 0.0
 
-    def state(self, state: Literal["starting", "preparing", "evaluating", "embedding"], epoch: int = 0) -> None:
-        """Say at once that something else is going on now."""
-        self._write(Progress(state=state, epoch=epoch, epochs=self._epochs, time_ms=now_ms()))
+    def state(
+        self, state: Literal["preparing", "evaluating", "embedding"], epoch: int = 0, steps_per_epoch: int = 0
+    ) -> None:
+        """Say at once that something else is going on now: all steps of ``epoch`` are done."""
+        self._write(
+            Progress(
+                state=state,
+                epoch=epoch,
+                epochs=self._epochs,
+                step=steps_per_epoch,
+                steps_per_epoch=steps_per_epoch,
+                time_ms=now_ms(),
+            )
+        )
 
     def preparing(self, done: int, total: int) -> None:
         """Say how many images of the node's cache are ready."""
@@ -56,4 +66,4 @@ class Announcer:
     def _write(self, progress: Progress) -> None:
         if not self._silent:
             self._folder.write_progress(progress)
-            self._next = time.monotonic() + _SECONDS_BETWEEN
+            self._next = time.monotonic() + self._every_seconds

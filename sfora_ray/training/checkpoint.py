@@ -1,13 +1,20 @@
-"""The whole loop state of a member between two epochs, in safetensors and JSON: nothing here can run code.
+"""The whole loop state of a member between two steps, in safetensors and JSON: nothing here can run code.
 
-Batches, augmentation and dropout are functions of (seed, epoch, step), so that no generator has to be kept.
+``step-<n>/state.safetensors`` holds student, teacher, objective, optimiser and the losses of the epoch under way;
+``step-<n>/loop.json`` the place in the loop, the best so far, the loss scaler and SHA-256 sums of all of it. It is
+written last, so a checkpoint is whole or absent; one damaged later is passed over with a warning. The last two are
+kept. Batches, augmentation and dropout are functions of (seed, epoch, step), so that no generator has to be kept, and
+the tracker asks its server how far it was told.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import shutil
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +24,8 @@ from torch import Tensor
 
 from sfora_ray.errors import InputError
 from sfora_ray.files import read_json, sha256_of, write_bytes, write_json
+from sfora_ray.recipes.parallel import agree
+from sfora_ray.training.epoch import EpochSoFar
 from sfora_ray.training.parts import Parts
 from sfora_ray.training.selection import Best
 
@@ -27,41 +36,76 @@ _KEPT = 2
 
 @dataclass(frozen=True)
 class LoopState:
-    """Where the loop stands: epochs done, the best so far, and seconds spent in training steps."""
+    """Where the loop stands.
 
-    epoch: int = 0
+    Attributes:
+        epochs_done: whole epochs, evaluated and recorded.
+        under_way: what is done of the epoch after those.
+        best: the best epoch among those evaluated because their turn had come.
+        last: the last epoch, where it is the one to keep and was evaluated for being the last. It is forgotten
+            when the member is trained for more epochs, so that an extended member equals a straight one.
+        train_seconds: wall time of the steps of whole epochs.
+    """
+
+    epochs_done: int = 0
+    under_way: EpochSoFar = field(default_factory=EpochSoFar)
     best: Best | None = None
+    last: Best | None = None
     train_seconds: float = 0.0
+
+    @property
+    def selected(self) -> Best | None:
+        """Return the epoch that is kept as things stand."""
+        return self.last or self.best
+
+    def steps_done(self, parts: Parts) -> int:
+        """Return the optimiser steps done in all."""
+        return self.epochs_done * parts.sampler.steps_per_epoch + self.under_way.steps
 
 
 def save_checkpoint(folder: Path, parts: Parts, state: LoopState) -> None:
-    """Write the loop state of ``state.epoch`` and drop all but the last two."""
-    target = folder / f"epoch-{state.epoch:05d}"
-    write_bytes(target / "state.safetensors", safetensors.torch.save(_tensors(parts)))
-    write_json(
-        target / "loop.json",
-        {
-            "epoch": state.epoch,
-            "best": None if state.best is None else {"epoch": state.best.epoch, "value": state.best.value},
-            "train_seconds": state.train_seconds,
-            "scaler": parts.scaler.state_dict(),
-            "sha256": sha256_of(target / "state.safetensors"),
-        },
-    )
+    """Write the loop state and drop all but the last two; an OSError leaves those before it as they were."""
+    target = folder / f"step-{state.steps_done(parts):08d}"
+    write_bytes(target / "state.safetensors", safetensors.torch.save(_tensors(parts, state.under_way)))
+    loop = {
+        "format": 1,
+        "epochs_done": state.epochs_done,
+        "steps_under_way": state.under_way.steps,
+        "seconds_under_way": state.under_way.seconds,
+        "best": _best_record(folder, state.best),
+        "last": _best_record(folder, state.last),
+        "train_seconds": state.train_seconds,
+        "scaler": parts.scaler.state_dict(),
+        "state_sha256": sha256_of(target / "state.safetensors"),
+    }
+    write_json(target / "loop.json", {**loop, "sha256": _digest(loop)})
     for old in _checkpoints(folder)[:-_KEPT]:
-        shutil.rmtree(old)
+        shutil.rmtree(old, ignore_errors=True)
     _drop_unnamed_best(folder)
 
 
 def load_checkpoint(folder: Path, parts: Parts) -> LoopState:
-    """Put the newest whole checkpoint into ``parts``; with none, the loop starts at the beginning."""
-    for candidate in reversed(_checkpoints(folder)):
-        loop = _whole(candidate)
-        if loop is not None:
-            _restore(parts, safetensors.torch.load_file(candidate / "state.safetensors"), loop["scaler"])
-            best = None if loop["best"] is None else Best(loop["best"]["epoch"], loop["best"]["value"])
-            return LoopState(loop["epoch"], best, loop["train_seconds"])
-    return LoopState()
+    """Put the newest whole checkpoint into ``parts``; with none, the loop starts at the beginning.
+
+    Of several workers the first one chooses, for a shared folder may show each of them another state.
+    """
+    whole = _newest_whole(folder) if parts.worker.is_first else None
+    chosen = agree(-1 if whole is None else int(whole.name.removeprefix("step-")), parts.worker.device)
+    if chosen < 0:
+        return LoopState()
+    target = folder / f"step-{chosen:08d}"
+    loop = read_json(target / "loop.json")
+    tensors = safetensors.torch.load_file(target / "state.safetensors")
+    _restore(parts, tensors, loop["scaler"])
+    ends_here = loop["epochs_done"] == parts.config.training.epochs
+    losses = {name: tensor.to(parts.worker.device) for name, tensor in _below("losses.", tensors).items()}
+    return LoopState(
+        epochs_done=loop["epochs_done"],
+        under_way=EpochSoFar(losses, loop["seconds_under_way"]),
+        best=_best_of(loop["best"]),
+        last=_best_of(loop["last"]) if ends_here else None,
+        train_seconds=loop["train_seconds"],
+    )
 
 
 def save_best(folder: Path, parts: Parts, epoch: int) -> None:
@@ -79,45 +123,80 @@ def _best_path(folder: Path, epoch: int) -> Path:
     return folder / f"best-{epoch:05d}.safetensors"
 
 
+def _best_record(folder: Path, best: Best | None) -> dict[str, Any] | None:
+    if best is None:
+        return None
+    return {"epoch": best.epoch, "value": best.value, "sha256": sha256_of(_best_path(folder, best.epoch))}
+
+
+def _best_of(record: Mapping[str, Any] | None) -> Best | None:
+    return None if record is None else Best(record["epoch"], record["value"])
+
+
 def _drop_unnamed_best(folder: Path) -> None:
-    """Drop the students that no kept checkpoint names as its best."""
-    loops = [_whole(checkpoint) for checkpoint in _checkpoints(folder)]
-    named = {_best_path(folder, loop["best"]["epoch"]) for loop in loops if loop is not None and loop["best"]}
+    """Drop the students that no kept checkpoint names."""
+    named: set[Path] = set()
+    for checkpoint in _checkpoints(folder):
+        try:
+            loop = read_json(checkpoint / "loop.json")
+            named |= {_best_path(folder, loop[key]["epoch"]) for key in ("best", "last") if loop[key]}
+        except (InputError, KeyError, TypeError):
+            return  # damaged: what it named is not known, so nothing is dropped
     for path in set(folder.glob("best-*.safetensors")) - named:
-        path.unlink()
+        path.unlink(missing_ok=True)
 
 
-def _whole(checkpoint: Path) -> dict[str, Any] | None:
-    """Return a checkpoint's loop record, or None with a warning if it is damaged."""
-    try:
-        loop: dict[str, Any] = read_json(checkpoint / "loop.json")
-        if sha256_of(checkpoint / "state.safetensors") == loop["sha256"]:
-            return loop
-    except (InputError, OSError, KeyError):
-        pass
-    _log.warning("%s: damaged, the checkpoint before it is used", checkpoint)
+def _newest_whole(folder: Path) -> Path | None:
+    for candidate in reversed(_checkpoints(folder)):
+        fault = _fault(folder, candidate)
+        if not fault:
+            return candidate
+        _log.warning("%s: damaged (%s); the checkpoint before it is used", candidate, fault)
     return None
 
 
+def _fault(folder: Path, checkpoint: Path) -> str:
+    """Return what is wrong with a checkpoint, or an empty string."""
+    try:
+        loop = read_json(checkpoint / "loop.json")
+        if loop.pop("sha256") != _digest(loop):
+            return "loop.json is not what was written"
+        if sha256_of(checkpoint / "state.safetensors") != loop["state_sha256"]:
+            return "state.safetensors is not what was written"
+        for key in ("best", "last"):
+            if loop[key] and sha256_of(_best_path(folder, loop[key]["epoch"])) != loop[key]["sha256"]:
+                return f"{_best_path(folder, loop[key]['epoch']).name} is not what was written"
+    except (InputError, OSError, KeyError, TypeError, AttributeError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def _digest(loop: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(loop, sort_keys=True).encode()).hexdigest()
+
+
 def _checkpoints(folder: Path) -> list[Path]:
-    return sorted(path.parent for path in folder.glob("epoch-*/loop.json"))
+    return sorted(path.parent for path in folder.glob("step-*/loop.json"))
 
 
-def _tensors(parts: Parts) -> dict[str, Tensor]:
+def _tensors(parts: Parts, under_way: EpochSoFar) -> dict[str, Tensor]:
     tensors = {f"recipe.{name}": tensor for name, tensor in parts.recipe.state_dict().items()}
     for index, entries in parts.optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{key}": torch.as_tensor(value) for key, value in entries.items()}
+    tensors |= {f"losses.{name}": values for name, values in under_way.losses.items()}
     return {name: tensor.detach().contiguous().clone() for name, tensor in tensors.items()}
 
 
-def _restore(parts: Parts, tensors: dict[str, Tensor], scaler: dict[str, Any]) -> None:
-    recipe = {name.removeprefix("recipe."): t for name, t in tensors.items() if name.startswith("recipe.")}
-    parts.recipe.load_state_dict(recipe)
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _restore(parts: Parts, tensors: Mapping[str, Tensor], scaler: dict[str, Any]) -> None:
+    parts.recipe.load_state_dict(_below("recipe.", tensors))
     entries: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        if name.startswith("optimizer."):
-            _, index, key = name.split(".", 2)
-            entries.setdefault(int(index), {})[key] = tensor
+    for name, tensor in _below("optimizer.", tensors).items():
+        index, key = name.split(".", 1)
+        entries.setdefault(int(index), {})[key] = tensor
     whole = parts.optimizer.state_dict()
     parts.optimizer.load_state_dict({"state": entries, "param_groups": whole["param_groups"]})
     _lay_out_as_parameters(parts)

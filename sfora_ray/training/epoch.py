@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -16,7 +17,25 @@ from sfora_ray.training.schedule import apply_warmup, rate_factor
 from sfora_ray.training.step import take_step
 
 # A look at the loss waits for the device; so it is taken every so many steps, over all of them.
-_GUARD_EVERY = 20
+GUARD_EVERY = 20
+
+
+@dataclass(frozen=True)
+class EpochSoFar:
+    """An epoch under way: its losses, one entry a step, and the seconds spent.
+
+    Attributes:
+        losses: ``(steps,)`` of each term, as computed.
+        seconds: wall time of its steps.
+    """
+
+    losses: Mapping[str, Tensor] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def steps(self) -> int:
+        """Return how many steps are done."""
+        return len(self.losses["total"]) if self.losses else 0
 
 
 @dataclass(frozen=True)
@@ -29,8 +48,25 @@ class EpochOutcome:
     images_per_second: float
 
 
-def train_epoch(parts: Parts, epoch: int, announcer: Announcer) -> EpochOutcome:
+Between = Callable[[int, Callable[[], EpochSoFar]], None]
+"""Called between two steps with the number of steps done and what tells the epoch so far."""
+
+
+def go_on(done: int, so_far: Callable[[], EpochSoFar]) -> None:
+    """Do nothing between two steps."""
+
+
+def train_epoch(
+    parts: Parts, epoch: int, announcer: Announcer, *, start: EpochSoFar = EpochSoFar(), between: Between = go_on
+) -> EpochOutcome:
     """Train one epoch, counted from 1.
+
+    Args:
+        parts: the member.
+        epoch: which epoch.
+        announcer: told of every step.
+        start: what was done of it before an interruption.
+        between: called after every step but the last; it may save the state, or raise to stop.
 
     Raises:
         NonFiniteError: a loss is NaN or infinite; names the epoch and step.
@@ -41,41 +77,60 @@ def train_epoch(parts: Parts, epoch: int, announcer: Announcer) -> EpochOutcome:
     parts.recipe.train()
     steps = parts.sampler.steps_per_epoch
     first = (epoch - 1) * steps
-    losses = _Losses(epoch)
-    started, num_images = time.perf_counter(), 0
-    for step, (images, labels) in enumerate(parts.batches(epoch)):
-        terms = take_step(parts, images, labels, step=first + step)
+    losses = _Losses(epoch, start)
+    clock = _Clock(start.seconds)
+    for done, (images, labels) in enumerate(parts.batches(epoch, start.steps), start=start.steps + 1):
+        terms = take_step(parts, images, labels, step=first + done - 1)
         losses.add({"total": terms.total, **terms.terms})
-        num_images += len(labels) * parts.worker.world_size
-        announcer.step(epoch, step + 1, steps, losses.newest, num_images / (time.perf_counter() - started))
+        num_images = done * config.sampler.batch_size
+        announcer.step(epoch, done, steps, losses.newest, num_images / clock.seconds())
+        if done < steps:
+            between(done, lambda: EpochSoFar(losses.values(), clock.seconds()))
     means = losses.means()
-    seconds = time.perf_counter() - started
-    return EpochOutcome(means, rates, seconds, num_images / seconds)
+    seconds = clock.seconds()
+    return EpochOutcome(means, rates, seconds, steps * config.sampler.batch_size / seconds)
+
+
+class _Clock:
+    """Seconds of an epoch, those before an interruption included."""
+
+    def __init__(self, before: float) -> None:
+        self._started = time.perf_counter() - before
+
+    def seconds(self) -> float:
+        return time.perf_counter() - self._started
 
 
 class _Losses:
     """Losses of an epoch, left on the device until somebody must look."""
 
-    def __init__(self, epoch: int) -> None:
+    def __init__(self, epoch: int, start: EpochSoFar) -> None:
         self._epoch = epoch
-        self._kept: dict[str, list[Tensor]] = {}
-        self._looked_at = 0
+        self._kept: dict[str, list[Tensor]] = {name: list(values) for name, values in start.losses.items()}
+        self._looked_at = start.steps
         self.newest: float | None = None
 
     def add(self, terms: dict[str, Tensor]) -> None:
         """Keep the terms of one step; look at them from time to time."""
         for name, value in terms.items():
             self._kept.setdefault(name, []).append(value.detach())
-        if len(self._kept["total"]) - self._looked_at >= _GUARD_EVERY or self.newest is None:
+        if len(self._kept["total"]) - self._looked_at >= GUARD_EVERY or self.newest is None:
             self._look()
+
+    def values(self) -> dict[str, Tensor]:
+        """Return each term of all steps, proved finite."""
+        self._look()
+        return {name: torch.stack(values) for name, values in self._kept.items()}
 
     def means(self) -> dict[str, float]:
         """Return the mean of each term over the epoch."""
-        self._look()
-        return {name: float(torch.stack(values).double().mean()) for name, values in self._kept.items()}
+        return {name: float(values.double().mean()) for name, values in self.values().items()}
 
     def _look(self) -> None:
-        total = torch.stack(self._kept["total"][self._looked_at :]).cpu()
+        new = self._kept["total"][self._looked_at :]
+        if not new:
+            return
+        total = torch.stack(new).cpu()
         bad = (~torch.isfinite(total)).nonzero()
         if len(bad):
             step = self._looked_at + int(bad[0]) + 1

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
 import safetensors.torch
 
 from sfora_ray.arrays import EmbeddingTable
 from sfora_ray.config.member import MemberResult, MemberSpec
 from sfora_ray.files import write_bytes
 from sfora_ray.training.announcer import Announcer, now_ms
-from sfora_ray.training.checkpoint import LoopState, load_best, load_checkpoint, save_best, save_checkpoint
-from sfora_ray.training.epoch import EpochOutcome, train_epoch
+from sfora_ray.training.attempts import begin_attempt, restarts
+from sfora_ray.training.between import Keeper
+from sfora_ray.training.checkpoint import LoopState, load_best, load_checkpoint, save_best
+from sfora_ray.training.epoch import EpochOutcome, EpochSoFar, train_epoch
 from sfora_ray.training.evaluate import collapse_warning, embed_table, retrieval_metrics
 from sfora_ray.training.member_folder import EpochRecord, MemberFolder
 from sfora_ray.training.parts import Parts, build_parts
+from sfora_ray.training.patience import patiently
 from sfora_ray.training.preparation import prepare_data
-from sfora_ray.training.selection import better, is_due
+from sfora_ray.training.selection import Best, better, in_turn, is_due
 from sfora_ray.training.worker import Worker, device_name, torch_settings
 
 
@@ -25,55 +32,69 @@ def train_member(spec: MemberSpec, folder: MemberFolder, worker: Worker) -> Memb
 
     Raises:
         SforaError: the data, the weights or the loss are at fault; the message says which.
+        StoppedError: it was asked to stop; its state is saved.
     """
     config = spec.config
-    announcer = Announcer(folder, config.training.epochs, silent=not worker.is_first)
+    announcer = Announcer(
+        folder,
+        config.training.epochs,
+        every_seconds=config.training.progress_seconds,
+        silent=not worker.is_first,
+    )
     with torch_settings(config):
         announcer.state("preparing")
         data = prepare_data(config, announcer.preparing)
         parts = build_parts(spec, data, worker)
         state = load_checkpoint(folder.checkpoint_path, parts)
-        _keep_epochs(folder, worker, state.epoch)
-        for epoch in range(state.epoch + 1, config.training.epochs + 1):
-            outcome = train_epoch(parts, epoch, announcer)
-            state = _end_epoch(parts, folder, announcer, state, epoch, outcome)
-        announcer.state("embedding", config.training.epochs)
-        return _finish(parts, folder, state) if worker.is_first else _not_first(spec)
+        holder = _take_over(parts, folder, state)
+        keeper = Keeper(parts, folder, holder)
+        while state.epochs_done < config.training.epochs:
+            keeper.leave_if_asked(state)
+            state = _next_epoch(parts, folder, announcer, keeper, state)
+        announcer.state("embedding", config.training.epochs, parts.sampler.steps_per_epoch)
+        return _finish(parts, folder, state, keeper) if worker.is_first else _not_first(spec)
 
 
-def _keep_epochs(folder: MemberFolder, worker: Worker, epoch: int) -> None:
-    """Forget recorded epochs that the checkpoint does not hold: they are trained again."""
-    if not worker.is_first:
-        return
-    kept = [record for record in folder.epochs() if record.epoch <= epoch]
-    lines = "".join(record.model_dump_json() + "\n" for record in kept)
-    write_bytes(folder.epochs_path, lines.encode())
-
-
-def _end_epoch(
-    parts: Parts,
-    folder: MemberFolder,
-    announcer: Announcer,
-    state: LoopState,
-    epoch: int,
-    outcome: EpochOutcome,
-) -> LoopState:
-    """Evaluate if it is time, remember the best, record the epoch, save a checkpoint if it is time."""
+def _take_over(parts: Parts, folder: MemberFolder, state: LoopState) -> str:
+    """Begin an attempt, and forget recorded epochs that the checkpoint does not hold: they are trained again."""
     if not parts.worker.is_first:
-        return state
-    config, metrics, best = parts.config, {}, state.best
+        return ""
+    holder = begin_attempt(folder, state.steps_done(parts))
+    kept = [record for record in folder.epochs() if record.epoch <= state.epochs_done]
+    lines = "".join(record.model_dump_json() + "\n" for record in kept)
+    patiently(str(folder.epochs_path), lambda: write_bytes(folder.epochs_path, lines.encode()))
+    return holder
+
+
+def _next_epoch(
+    parts: Parts, folder: MemberFolder, announcer: Announcer, keeper: Keeper, state: LoopState
+) -> LoopState:
+    """Train an epoch to its end, evaluate if it is time, remember the best, record the epoch and save the state."""
+    config, epoch = parts.config, state.epochs_done + 1
+    outcome = train_epoch(parts, epoch, announcer, start=state.under_way, between=keeper.between(state))
+    ended = replace(
+        state, epochs_done=epoch, under_way=EpochSoFar(), train_seconds=state.train_seconds + outcome.seconds
+    )
+    if not parts.worker.is_first:
+        return ended
+    metrics: dict[str, dict[str, float]] = {}
     if is_due(config, epoch):
-        announcer.state("evaluating", epoch)
+        announcer.state("evaluating", epoch, parts.sampler.steps_per_epoch)
         metrics = _evaluate(parts)
-        candidate = better(config, state.best, epoch, metrics)
-        if candidate is not None:
-            best = candidate
-            save_best(folder.checkpoint_path, parts, epoch)
-    state = LoopState(epoch, best, state.train_seconds + outcome.seconds)
-    folder.append_epoch(_record(parts, epoch, outcome, metrics))
+        ended = _remember(parts, folder, ended, better(config, state.best, epoch, metrics))
+    record = _record(parts, epoch, outcome, metrics)
+    patiently(str(folder.epochs_path), lambda: folder.append_epoch(record))
     if epoch % config.training.checkpoint_every == 0 or epoch == config.training.epochs:
-        save_checkpoint(folder.checkpoint_path, parts, state)
-    return state
+        keeper.save(ended)
+    return ended
+
+
+def _remember(parts: Parts, folder: MemberFolder, state: LoopState, candidate: Best | None) -> LoopState:
+    if candidate is None:
+        return state
+    path = folder.checkpoint_path
+    patiently(f"{path}", lambda: save_best(path, parts, candidate.epoch))
+    return replace(state, best=candidate) if in_turn(parts.config, candidate.epoch) else replace(state, last=candidate)
 
 
 def _evaluate(parts: Parts) -> dict[str, dict[str, float]]:
@@ -102,32 +123,39 @@ def _record(parts: Parts, epoch: int, outcome: EpochOutcome, metrics: dict[str, 
     )
 
 
-def _finish(parts: Parts, folder: MemberFolder, state: LoopState) -> MemberResult:
+def _finish(parts: Parts, folder: MemberFolder, state: LoopState, keeper: Keeper) -> MemberResult:
     """Embed both splits with the selected student and write the member's files, the result last."""
-    assert state.best is not None, "the last epoch is always evaluated"
-    load_best(folder.checkpoint_path, parts, state.best.epoch)
+    best = state.selected
+    assert best is not None, "the last epoch is always evaluated"
+    load_best(folder.checkpoint_path, parts, best.epoch)
     test = embed_table(parts, parts.data.dataset.test)
     train = embed_table(parts, parts.data.dataset.train)
-    test.save(folder.embeddings_path("test"))
-    train.save(folder.embeddings_path("train"))
     weights = {name: tensor.contiguous() for name, tensor in parts.embedder.state_dict().items()}
-    write_bytes(folder.model_path, safetensors.torch.save(weights))
-    return _result(parts, folder, state, test)
+    files: dict[Path, Callable[[], None]] = {
+        folder.embeddings_path("test"): lambda: test.save(folder.embeddings_path("test")),
+        folder.embeddings_path("train"): lambda: train.save(folder.embeddings_path("train")),
+        folder.model_path: lambda: write_bytes(folder.model_path, safetensors.torch.save(weights)),
+    }
+    for path, write in files.items():
+        patiently(str(path), write)
+    result = _result(parts, folder, state.train_seconds, best, test)
+    return result.model_copy(update={"warnings": (*result.warnings, *keeper.warnings())})
 
 
-def _result(parts: Parts, folder: MemberFolder, state: LoopState, test: EmbeddingTable) -> MemberResult:
-    assert state.best is not None
+def _result(parts: Parts, folder: MemberFolder, train_seconds: float, best: Best, test: EmbeddingTable) -> MemberResult:
     config, epochs = parts.config, folder.epochs()
     num_images = parts.sampler.steps_per_epoch * config.sampler.batch_size * len(epochs)
     return MemberResult(
         id=parts.spec.id,
         seed=parts.spec.seed,
         status="finished",
-        best_epoch=state.best.epoch,
+        best_epoch=best.epoch,
         selected_on=config.selection.split,
         metrics=retrieval_metrics(test, config.evaluation, parts.worker.device),
-        train_seconds=state.train_seconds,
-        images_per_second=num_images / state.train_seconds,
+        epochs=config.training.epochs,
+        restarts=restarts(folder.attempts()),
+        train_seconds=train_seconds,
+        images_per_second=num_images / train_seconds,
         images_decoded=parts.data.images_decoded,
         device=device_name(parts.worker.device),
         warnings=_warnings(epochs, test),

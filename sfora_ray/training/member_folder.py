@@ -35,7 +35,7 @@ class EpochRecord(Options):
 class Progress(Options):
     """``progress.json``: what a member is doing now, for the live table; rewritten about once a second."""
 
-    state: Literal["starting", "preparing", "training", "evaluating", "embedding"]
+    state: Literal["preparing", "training", "evaluating", "embedding"]
     epoch: int = 0
     epochs: int
     step: int = 0

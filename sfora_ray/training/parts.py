@@ -46,9 +46,9 @@ class Parts:
         """Return the pack's configuration."""
         return self.spec.config
 
-    def batches(self, epoch: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield this worker's share of each batch, normalised on its device, with its labels."""
-        for images, labels in self.loader.epoch(epoch):
+    def batches(self, epoch: int, first_step: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield this worker's share of each batch from ``first_step`` on, normalised on its device, with labels."""
+        for images, labels in self.loader.epoch(epoch, first_step=first_step):
             yield self.to_device(images), labels.to(self.worker.device, non_blocking=True)
 
     def to_device(self, images: Tensor) -> Tensor:

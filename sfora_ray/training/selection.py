@@ -20,6 +20,11 @@ def is_due(config: PackConfig, epoch: int) -> bool:
     return epoch % config.training.evaluate_every == 0 or epoch == config.training.epochs
 
 
+def in_turn(config: PackConfig, epoch: int) -> bool:
+    """Return whether ``epoch`` may be kept also if the member is trained further: not only for being the last."""
+    return config.selection.split != "last" and epoch % config.training.evaluate_every == 0
+
+
 def better(config: PackConfig, best: Best | None, epoch: int, metrics: dict[str, dict[str, float]]) -> Best | None:
     """Return the new best if this epoch is one: strictly larger, so that of equals the earlier epoch stays."""
     split = config.selection.split

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +12,25 @@ import torch
 from sfora_ray.config.pack import PackConfig
 
 
+def _stays() -> bool:
+    return False
+
+
 @dataclass(frozen=True)
 class Worker:
-    """One process of a member's training; the first one writes the member's files."""
+    """One process of a member's training; the first one writes the member's files.
+
+    Attributes:
+        rank: its place among the member's workers.
+        world_size: how many they are.
+        device: where it computes.
+        leaving: whether its machine is about to be taken away; every worker asks at the same steps.
+    """
 
     rank: int
     world_size: int
     device: torch.device
+    leaving: Callable[[], bool] = _stays
 
     @classmethod
     def alone(cls, device: torch.device | None = None) -> Worker:

@@ -47,8 +47,8 @@ def silent(done: int, total: int) -> None:
     """Say nothing of the progress."""
 
 
-def state_after(folder: Path, epoch: int) -> dict[str, Tensor]:
-    return load_file(folder / f"checkpoint/epoch-{epoch:05d}/state.safetensors")
+def last_state(folder: Path) -> dict[str, Tensor]:
+    return load_file(max(folder.glob("checkpoint/step-*")) / "state.safetensors")
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +144,7 @@ def test_loader_processes_change_no_bit(images: Path, tmp_path: Path) -> None:
     alone, helped = (
         start(images, tmp_path, "schedule.warmup_epochs=0", f"training.loader_workers={count}") for count in (0, 2)
     )
-    silent_announcer = Announcer(MemberFolder(tmp_path), 1, silent=True)
+    silent_announcer = Announcer(MemberFolder(tmp_path), 1, every_seconds=1.0, silent=True)
     outcomes = [train_epoch(parts, 1, silent_announcer) for parts in (alone, helped)]
     assert outcomes[0].loss == outcomes[1].loss
     weights = [parts.recipe.state_dict() for parts in (alone, helped)]
@@ -160,7 +160,7 @@ def test_every_parameter_is_in_one_group_and_moves(images: Path, tmp_path: Path,
     learning = {name: p for name, p in parts.recipe.named_parameters() if not name.startswith("teacher.")}
     assert sorted(grouped) == sorted(map(id, learning.values()))
     train(images, tmp_path / "member", *settings)
-    after = state_after(tmp_path / "member", 1)
+    after = last_state(tmp_path / "member")
     still = [name for name in learning if torch.equal(after[f"recipe.{name}"], before[name])]
     assert still == []
 
@@ -177,7 +177,7 @@ def test_narrow_precision_keeps_everything_in_float32(
         f"training.precision={precision}",
     ]
     train(images, tmp_path / "member", *settings)
-    state = state_after(tmp_path / "member", 1)
+    state = last_state(tmp_path / "member")
     assert any(name.startswith("optimizer.") for name in state)
     assert {value.dtype for value in state.values() if value.is_floating_point()} == {torch.float32}
     assert EmbeddingTable.load(tmp_path / "member/embeddings.test.npz").embeddings.dtype == np.float32
@@ -187,7 +187,7 @@ def test_frozen_statistics_never_move_and_their_affine_weights_do(images: Path, 
     settings = ["model.frozen_batch_norm=true", "training.epochs=3"]
     initial = start(images, tmp_path, *settings).recipe.state_dict()
     train(images, tmp_path / "member", *settings)
-    state = {name.removeprefix("recipe."): value for name, value in state_after(tmp_path / "member", 3).items()}
+    state = {name.removeprefix("recipe."): value for name, value in last_state(tmp_path / "member").items()}
     buffers = [name for name in initial if ".blocks." in name and ("running" in name or "tracked" in name)]
     assert len(buffers) == 24
     assert all(torch.equal(state[name], initial[name]) for name in buffers)
@@ -213,7 +213,7 @@ def test_selection_on_validation_classes_leaves_them_out_of_training(images: Pat
     assert all(set(record.metrics) == {"test", "validation"} for record in records)
     recalls = [record.metrics["validation"]["recall_at_1"] for record in records]
     assert result.best_epoch == recalls.index(max(recalls)) + 1
-    assert state_after(tmp_path / "member", 2)["recipe.objective.means"].shape == (4, 8)
+    assert last_state(tmp_path / "member")["recipe.objective.means"].shape == (4, 8)
     assert len(EmbeddingTable.load(tmp_path / "member/embeddings.train.npz").ids) == PER_SPLIT
 
 
@@ -234,15 +234,18 @@ def test_a_nan_loss_is_a_failed_result_naming_epoch_and_step(
     assert [record.epoch for record in MemberFolder(tmp_path / "member").epochs()] == [1]
 
 
-def test_a_fault_of_ours_is_a_failed_result_with_its_place(
+def test_a_fault_of_ours_is_raised_and_recorded_with_its_place(
     images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(objective: Hist, embeddings: Tensor, labels: Tensor) -> Tensor:
         raise ZeroDivisionError("no\nhope")
 
     monkeypatch.setattr(Hist, "forward", broken)
-    result = member_result(tiny_spec(tiny_config(images, tmp_path)), tmp_path / "member", Worker.alone())
-    assert result.reason.startswith("ZeroDivisionError: no hope (test_member.py:")
+    with pytest.raises(ZeroDivisionError):
+        member_result(tiny_spec(tiny_config(images, tmp_path)), tmp_path / "member", Worker.alone())
+    _, ended = MemberFolder(tmp_path / "member").attempts()
+    assert (ended.event, ended.cause) == ("ended", "exception")
+    assert ended.reason.startswith("ZeroDivisionError: no hope (test_member.py:")
 
 
 def test_a_collapsed_member_ends_with_a_warning() -> None:
