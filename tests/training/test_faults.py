@@ -23,7 +23,7 @@ from sfora_ray.files import append_json_line, read_json_lines
 from sfora_ray.recipes.base import LossTerms
 from sfora_ray.training.attempts import begin_attempt, end_attempt, restarts
 from sfora_ray.training.boundary import cause_of, member_result
-from sfora_ray.training.checkpoint import save_checkpoint
+from sfora_ray.training.checkpoint import LoopState, save_checkpoint
 from sfora_ray.training.member_folder import MemberFolder
 from sfora_ray.training.parts import Parts
 from sfora_ray.training.step import take_step
@@ -98,7 +98,7 @@ def test_a_worker_whose_machine_is_leaving_saves_once_and_goes_on(
     monkeypatch.setattr(between_module, "GUARD_EVERY", 2)
     saved: list[int] = []
 
-    def counting(folder: Path, parts: Parts, state: between_module.LoopState) -> None:
+    def counting(folder: Path, parts: Parts, state: LoopState) -> None:
         saved.append(state.steps_done(parts))
         save_checkpoint(folder, parts, state)
 
@@ -115,7 +115,7 @@ class FullDisk:
     failing: set[int]
     calls: int = 0
 
-    def save(self, folder: Path, parts: Parts, state: between_module.LoopState) -> None:
+    def save(self, folder: Path, parts: Parts, state: LoopState) -> None:
         self.calls += 1
         if self.calls in self.failing:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -224,7 +224,7 @@ def test_a_line_that_does_not_fit_leaves_the_file_as_it_was(tmp_path: Path) -> N
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 5, hard))
     try:
-        with pytest.raises(OSError, match="File too large"):
+        with pytest.raises(OSError, match="No space left"):
             append_json_line(path, {"b": "much too long for what is left"})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
