@@ -68,8 +68,13 @@ class EmbeddingTable:
             DataError: the file is absent, damaged, or holds other arrays.
         """
         try:
-            with np.load(path, allow_pickle=False) as arrays:
-                return cls(arrays["ids"], arrays["labels"], arrays["embeddings"])
+            # Opened here, for NumPy forgets to close a file that turns out to be no archive.
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+                table = cls(arrays["ids"], arrays["labels"], arrays["embeddings"])
+            kinds = f"{table.ids.dtype.kind} {table.labels.dtype.kind} {table.embeddings.dtype}"
+            if kinds != "U i float32":
+                raise TypeError(f"ids, labels and embeddings must be of kind U, i and float32, got {kinds}")
+            return table
         except DataError:
             raise
         except Exception as error:

@@ -58,7 +58,11 @@ class StorageError(SforaError):
 
 
 class StoppedError(SforaError):
-    """A member was told to stop, or another attempt has taken its folder; what it had done is saved."""
+    """A member was told to stop; what it had done is saved."""
+
+
+class ReplacedError(StoppedError):
+    """Another attempt at the member has taken its folder; this one writes nothing more."""
 
 
 def did_you_mean(name: str, choices: Iterable[str]) -> str:

@@ -47,7 +47,7 @@ def read_json(path: Path) -> Any:
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a readable JSON file ({error}). Restore it or remove it.") from error
 
 
@@ -86,12 +86,21 @@ def _end_of_lines(stream: IO[bytes]) -> int:
 
 
 def read_json_lines(path: Path) -> list[Any]:
-    """Read the complete lines of a ``.jsonl`` file; an absent file has none, a torn last line is left out."""
+    """Read the complete lines of a ``.jsonl`` file; an absent file has none, a torn last line is left out.
+
+    Raises:
+        InputError: a line is not JSON.
+    """
     if not path.exists():
         return []
-    text = path.read_text(encoding="utf-8")
-    complete = text[: text.rfind("\n") + 1]
-    return [json.loads(line) for line in complete.splitlines() if line.strip()]
+    values: list[Any] = []
+    # Not splitlines: it also splits at U+2028, which JSON leaves in texts as it is.
+    for number, line in enumerate(path.read_bytes().split(b"\n")[:-1], start=1):
+        try:
+            values += [json.loads(line)] if line.strip() else []
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path}, line {number}: not JSON ({error}). Restore the file or remove it.") from error
+    return values
 
 
 def sha256_of(path: Path) -> str:

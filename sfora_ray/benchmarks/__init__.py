@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from sfora_ray.benchmarks import curve, gpa, hist, metrics, pack, step
+from sfora_ray.benchmarks import curve, gpa, hist, metrics, pack, step, tracking
 from sfora_ray.benchmarks.base import BenchmarkResult
 
 BENCHMARKS: dict[str, Callable[..., BenchmarkResult]] = {
@@ -12,6 +12,7 @@ BENCHMARKS: dict[str, Callable[..., BenchmarkResult]] = {
     "curve": curve.run,
     "gpa": gpa.run,
     "pack": pack.run,
+    "tracking": tracking.run,
 }
 
 __all__ = ["BENCHMARKS", "BenchmarkResult"]

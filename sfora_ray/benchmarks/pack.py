@@ -36,7 +36,7 @@ def run(*, quick: bool = False) -> BenchmarkResult:
 
 def _train(output: Path, epochs: int, *, local: bool) -> float:
     """Return the seconds from nothing to the last member's end."""
-    run = RunFolder.create(build_config(_values(output, epochs), place="benchmark"), "none")
+    run = RunFolder.create(build_config(letters_pack(output, epochs), place="benchmark"), "none")
     launcher = Launcher(local=local)
     started = time.perf_counter()
     with launcher.ready():
@@ -49,7 +49,8 @@ def _train(output: Path, epochs: int, *, local: bool) -> float:
     return seconds
 
 
-def _values(output: Path, epochs: int) -> dict[str, object]:
+def letters_pack(output: Path, epochs: int) -> dict[str, object]:
+    """Return the configuration of two HERDs on letters, as YAML would give it."""
     return {
         "name": "benchmark",
         "seeds": [0, 1],

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from sfora_ray.pack.status import MemberView
-from sfora_ray.workflows.run_pack import Watch
+from sfora_ray.pack.status import MemberView, duration
+from sfora_ray.workflows.train_pack import Watch
 
 _SECONDS_BETWEEN_LINES = 30.0
 
@@ -32,7 +32,9 @@ def members_table(views: Sequence[MemberView]) -> Table:
     for column in ("member", "state", "epoch", "loss", "Recall@1", "images/s", "time left", ""):
         table.add_column(column, justify="left" if column in ("member", "state", "") else "right", no_wrap=bool(column))
     for view in views:
-        table.add_row(*_cells(view), style={"failed": "red", "finished": "green"}.get(view.state))
+        table.add_row(
+            *_cells(view), style={"failed": "red", "finished": "green", "interrupted": "yellow"}.get(view.state)
+        )
     return table
 
 
@@ -47,13 +49,6 @@ def _cells(view: MemberView) -> list[str]:
         "-" if view.seconds_left is None else duration(view.seconds_left),
         view.note,
     ]
-
-
-def duration(seconds: float) -> str:
-    """Return ``1:02:03`` or ``2:03``."""
-    hours, rest = divmod(round(seconds), 3600)
-    minutes, rest = divmod(rest, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 class _Lines:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import importlib
 import logging
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 
 import click
 
 from sfora_ray import __version__
+from sfora_ray.cli.signals import INTERRUPTED, answer_signals
 from sfora_ray.errors import SforaError
 
 # Each command's module is loaded when it is called, so that `--help` does not wait for torch.
 _COMMANDS = {
-    "pack": "Train a pack of members, resume it, or look how it is doing.",
+    "pack": "Train a pack of members, resume or extend it, or look how it is doing.",
+    "doctor": "Look at all that a pack stands on, before a night is lost.",
     "fold": "Refit folds on an existing run folder.",
     "report": "Rebuild the report of a run folder.",
     "data": "Look at a data set before a night is lost.",
@@ -61,7 +61,7 @@ def ending() -> Iterator[None]:
     """End the process as every command does: exit 0 done, 1 failed, 2 the input is wrong, 130 interrupted."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     logging.captureWarnings(True)
-    signal.signal(signal.SIGTERM, _interrupt)
+    answer_signals()
     try:
         yield
     except click.exceptions.Exit as end:
@@ -74,8 +74,4 @@ def ending() -> Iterator[None]:
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.exceptions.Abort):
         click.echo("interrupted", err=True)
-        sys.exit(130)
-
-
-def _interrupt(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001
-    raise KeyboardInterrupt
+        sys.exit(INTERRUPTED)

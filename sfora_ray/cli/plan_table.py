@@ -13,7 +13,7 @@ def print_plan(console: Console, config: PackConfig, plan: MemberPlan) -> None:
     """Print members, resources, steps, schedule and parameter groups."""
     counts, training, resources = plan.counts, config.training, config.resources
     lines = {
-        "run folder": str(config.output.expanduser() / config.run_name),
+        "run folder": config.run_address or str(config.output_folder / config.run_name),
         "members": f"{len(config.seeds)}, seeds {', '.join(str(seed) for seed in config.seeds)}",
         "each member": f"{resources.workers_per_member} worker(s) of {resources.cpus_per_worker} CPU and "
         f"{resources.gpus_per_worker:g} GPU",

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.workflows.finish import write_pack_report
+from sfora_ray.workflows.homes import written_run
 
 
 @click.command()
-@click.argument("run", type=click.Path(path_type=Path))
-def command(run: Path) -> None:
+@click.argument("run")
+def command(run: str) -> None:
     """Rebuild report/index.html and report/report.md from the run folder RUN alone."""
-    paths = write_pack_report(RunFolder.open(run))
+    with written_run(run) as folder:
+        folder.home.fetch_results()
+        paths = write_pack_report(folder)
     click.echo(paths.html)
     click.echo(paths.markdown)

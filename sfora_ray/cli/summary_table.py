@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sfora_ray.pack.run_folder import RunFolder
-from sfora_ray.pack.summary import FoldFacts, Summary
+from sfora_ray.pack.summary import FoldFacts, MemberFacts, Summary, restarted
 
 _NARROW = {"recall_at_1": "R@1", "map_at_r": "MAP@R"}
 _WIDE = {
@@ -32,11 +32,13 @@ def print_summary(console: Console, summary: Summary, run: RunFolder) -> None:
     missing = pack.num_planned - pack.num_members
     console.print(
         f"\n[bold]{pack.name}[/bold] {pack.dataset}, {pack.method}: {pack.num_members} members"
-        + (f" of {pack.num_planned} ([red]{missing} failed[/red])" if missing else "")
+        + (f" of {pack.num_planned} ([red]{missing} missing[/red])" if missing else "")
         + f"; {_SELECTED[pack.selection]}; {pack.num_queries} queries",
         highlight=False,
     )
     console.print(_table(summary, _WIDE if console.width >= _WIDE_FROM else _NARROW))
+    for member in summary.members:
+        _print_troubles(console, member)
     console.print(
         "ci95: single, t interval of the mean over members; pack and folds, bootstrap over test classes of this one "
         "pack. fitted on test (bound): an upper bound, not a result.",
@@ -46,6 +48,16 @@ def print_summary(console: Console, summary: Summary, run: RunFolder) -> None:
     report = run.report_path / "index.html"
     if report.is_file():
         console.print(f"report  {report}", soft_wrap=True, highlight=False)
+
+
+def _print_troubles(console: Console, member: MemberFacts) -> None:
+    """Say why a member is missing, or that it began again."""
+    again = f"{restarted(member.restarts)}: {'; '.join(member.restarts)}" if member.restarts else ""
+    what = again if member.status == "finished" else ": ".join(filter(None, (member.status, member.why)))
+    if what:
+        style = "yellow" if member.status == "finished" else "red"
+        text = f"{member.id} seed {member.seed} {what}"
+        console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def _table(summary: Summary, shown: Mapping[str, str]) -> Table:

@@ -12,11 +12,13 @@ from sfora_ray.errors import ResourceError
 
 # Shares such as 0.1 + 0.2 are sums of floats; Ray itself counts in ten-thousandths.
 _ROUNDING = 1e-4
+_GIGABYTE = 10**9
 
 
 def need_per_worker(resources: ResourceOptions) -> dict[str, float]:
-    """Return the resources of one worker, without those it does not need."""
-    need = {"CPU": float(resources.cpus_per_worker), "GPU": float(resources.gpus_per_worker)}
+    """Return the resources of one worker, memory in bytes as Ray counts it, without those it does not need."""
+    memory = round((resources.memory_gigabytes_per_worker or 0) * _GIGABYTE)
+    need = {"CPU": float(resources.cpus_per_worker), "GPU": float(resources.gpus_per_worker), "memory": float(memory)}
     return {name: amount for name, amount in need.items() if amount > 0}
 
 
@@ -61,22 +63,31 @@ def refuse_impossible(resources: ResourceOptions) -> None:
     raise ResourceError(
         f"resources: one member needs {in_words(total)} ({resources.workers_per_member} worker(s) of "
         f"{in_words(need)}, each on one node), got a cluster of {len(nodes)} node(s) with "
-        f"{in_words(all_resources())}. Lower resources.* or join more nodes."
+        f"{in_words(_of_interest(all_resources(), need))}. Lower resources.* or join more nodes."
     )
 
 
 def waited_in_vain(resources: ResourceOptions) -> str:
     """Return how long a member waited for what, and what is free now: the middle of an error's text."""
+    need = need_per_worker(resources)
+    free, total = (_of_interest(amounts, need) for amounts in (free_resources(), all_resources()))
     return (
         f"waited {resources.schedule_timeout_seconds:g} s (resources.schedule_timeout_seconds) for "
-        f"{resources.workers_per_member} worker(s) of {in_words(need_per_worker(resources))}; "
-        f"free now: {in_words(free_resources())} of {in_words(all_resources())}"
+        f"{resources.workers_per_member} worker(s) of {in_words(need)}; "
+        f"free now: {in_words(free)} of {in_words(total)}"
     )
 
 
 def in_words(amounts: Mapping[str, float]) -> str:
-    """Return e.g. ``2 CPU, 0.5 GPU``."""
-    return ", ".join(f"{amounts.get(name, 0):g} {name}" for name in ("CPU", "GPU") if name in amounts or name == "CPU")
+    """Return e.g. ``2 CPU, 0.5 GPU, 4 GB memory``; memory is given in bytes."""
+    words = [f"{amounts.get(name, 0):g} {name}" for name in ("CPU", "GPU") if name in amounts or name == "CPU"]
+    memory = [f"{amounts['memory'] / _GIGABYTE:g} GB memory"] if "memory" in amounts else []
+    return ", ".join(words + memory)
+
+
+def _of_interest(amounts: Mapping[str, float], need: Mapping[str, float]) -> dict[str, float]:
+    """Leave out the memory where nobody asked for any."""
+    return {name: amount for name, amount in amounts.items() if name != "memory" or name in need}
 
 
 def all_resources() -> dict[str, float]:

@@ -1,15 +1,26 @@
-"""Being connected to a Ray cluster: the one that is there, or a local one for as long as it is needed."""
+"""Being connected to a Ray cluster: the one that is there, or a local one for as long as it is needed.
+
+All that a local one opens listens on the loopback interface alone. By itself Ray listens on every interface of the
+machine, for nodes that might join, on Linux even where it is told the address 127.0.0.1; only where clusters are
+switched off, its default on other systems, do all its processes use loopback. A cluster that others started is as
+they started it: `ray start --node-ip-address` and a firewall are theirs. Members of several workers also open a
+rendezvous of torch's, which listens everywhere and which no setting of torch's binds. Tokens, where Ray wants them,
+are read and kept by Ray itself.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import ray
+from ray._private import ray_constants
 
+from sfora_ray.cluster.reach import refuse_silent
 from sfora_ray.errors import ResourceError
+from sfora_ray.training.environment import inherited
 
 # What Ray would otherwise do unasked: report usage, rebuild a `uv run` environment on every worker, change the
 # working directory of training workers, and say each of a hundred things twice.
@@ -37,6 +48,16 @@ def connected() -> Iterator[None]:
     for key, value in _QUIET.items():
         os.environ.setdefault(key, value)
     address = os.environ.get("RAY_ADDRESS", "local")
+    refuse_silent(address)
+    with _loopback_only() if address == "local" else nullcontext():
+        _connect(address)
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _connect(address: str) -> None:
     try:
         ray.init(
             address=address,
@@ -50,7 +71,20 @@ def connected() -> Iterator[None]:
             f"RAY_ADDRESS: no Ray cluster answers, got {address!r} ({error}). "
             "Start one with `ray start --head`, correct the address, or unset it to use this machine."
         ) from error
-    try:
-        yield
-    finally:
-        ray.shutdown()
+
+
+@contextmanager
+def _loopback_only() -> Iterator[None]:
+    """Let Ray think of this machine as one that joins no cluster, here and in the processes that it starts."""
+    before = ray_constants.ENABLE_RAY_CLUSTER
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    with inherited({ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR: "0"}):
+        try:
+            yield
+        finally:
+            ray_constants.ENABLE_RAY_CLUSTER = before
+
+
+def cluster_address() -> str:
+    """Return the address by which another process on this machine joins the cluster this one is connected to."""
+    return str(ray.get_runtime_context().gcs_address)

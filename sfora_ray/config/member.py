@@ -15,6 +15,10 @@ class MemberSpec(Options):
     """``m00``, ``m01`` and so on, the member's place in the pack."""
     seed: int
     config: PackConfig
+    left_out: tuple[str, ...] = ()
+    """Ids of images that could not be read when the pack started; no member sees them."""
+    dataset_digest: str = ""
+    """Of the rows that members are to see; empty where it is not known."""
 
     @property
     def folder_name(self) -> str:

@@ -42,7 +42,7 @@ def _set(values: dict[str, Any], path: list[str], value: Any, override: str) -> 
 
 
 def _item(place: Any, key: str, override: str) -> Any:
-    if not isinstance(place, list) or not key.isdigit() or int(key) >= len(place):
+    if not isinstance(place, list) or not key.isdecimal() or int(key) >= len(place):
         raise ConfigError(
             f"override '{override}': there is no '{key}' to set below {type(place).__name__} {place!r}. "
             "Give the whole value instead."

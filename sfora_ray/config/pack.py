@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
@@ -23,6 +23,7 @@ from sfora_ray.models import ModelOptions
 from sfora_ray.options import Options
 from sfora_ray.recipes import RECIPES
 from sfora_ray.recipes.base import RecipeOptions
+from sfora_ray.storage import below, bucket_and_prefix, fault_of, is_address
 from sfora_ray.tracking import TRACKERS, MlflowOptions
 from sfora_ray.tracking.base import TrackingOptions
 
@@ -38,6 +39,9 @@ else:
     AnyLoss = one_of(LOSSES)
     AnyRecipe = one_of(RECIPES)
     AnyTracker = one_of(TRACKERS)
+
+
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class OptimizerOptions(Options):
@@ -145,7 +149,7 @@ class PackConfig(Options):
     """A pack: which members to train on what, how to fold and score them, and where to say so."""
 
     name: str
-    seeds: tuple[NonNegativeInt, ...] = (0, 1, 2, 3, 4)
+    seeds: tuple[Seed, ...] = (0, 1, 2, 3, 4)
     """One member per seed."""
     min_members: PositiveInt = 1
     """A pack of which fewer members finish is not folded."""
@@ -164,8 +168,8 @@ class PackConfig(Options):
     """Folds beside the concatenation. The first that ends at one member's width and sees no test image ships."""
     resources: ResourceOptions = ResourceOptions()
     tracking: AnyTracker = MlflowOptions()
-    output: Path = Path("runs")
-    """Folder that holds the run folders."""
+    output: str = "runs"
+    """Folder that holds the run folders, or a place in an object store such as `s3://bucket/prefix`."""
     cache_dir: Path = Path("~/.cache/sfora_ray")
     """Where prepared data are kept on each node and shared by its members."""
 
@@ -184,6 +188,16 @@ class PackConfig(Options):
         if len(set(seeds)) != len(seeds):
             raise ValueError("must not repeat a seed, for two members would be the same model")
         return seeds
+
+    @field_validator("output")
+    @classmethod
+    def _is_a_folder_or_a_store(cls, output: str) -> str:
+        if not output:
+            raise ValueError("must name a folder, or a place in an object store such as s3://bucket/prefix")
+        fault = fault_of(output) if is_address(output) else ""
+        if fault:
+            raise ValueError(fault)
+        return output
 
     @field_validator("tracking", mode="before")
     @classmethod
@@ -223,6 +237,18 @@ class PackConfig(Options):
         return digest_of(self.plain())
 
     @property
+    def output_folder(self) -> Path:
+        """Return the local folder that holds the run folders, or their working copies where they are in a store."""
+        if not is_address(self.output):
+            return Path(self.output).expanduser()
+        return self.cache_dir.expanduser() / "stores" / "runs" / bucket_and_prefix(self.output)
+
+    @property
+    def run_address(self) -> str:
+        """Return where in an object store the pack's run folder is, or an empty string if it is a folder here."""
+        return below(self.output, self.run_name) if is_address(self.output) else ""
+
+    @property
     def run_name(self) -> str:
         """Return the name of the pack's run folder: ``<name>-<digest10>``."""
         return f"{self.name}-{self.digest()}"
@@ -237,7 +263,7 @@ _CHANGES_NO_RESULT = {
         "object_store_fraction",
     ),
     "training": ("checkpoint_every", "checkpoint_steps", "progress_seconds", "loader_workers"),
-    "input": ("cache_gigabytes",),
+    "input": ("cache_gigabytes", "max_unreadable"),
 }
 
 

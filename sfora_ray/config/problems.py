@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from sfora_ray.errors import did_you_mean
+from sfora_ray.storage import without_credentials
 
 Models = list[type[BaseModel]]
 
@@ -59,7 +60,7 @@ def _line(detail: ErrorDetails, model: type[BaseModel]) -> str:
 
 
 def _short(given: Any) -> str:
-    text = repr(given)
+    text = without_credentials(repr(given))
     return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(given).__name__})"
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from sfora_ray.data.base import DatasetOptions, ImageDataset, ImageTable, SplitCounts, make_dataset
 from sfora_ray.data.images import FileImages
+from sfora_ray.data.paths import is_below
 from sfora_ray.data.prepared import table_of
 from sfora_ray.errors import DataError
 
@@ -46,6 +47,7 @@ class CubOptions(DatasetOptions):
             ) from error
         _check_counts(root, numbers)
         paths = tuple(files.values())
+        _refuse_ways_out(root, paths)
         return make_dataset(
             name="cub",
             channels=3,
@@ -67,10 +69,8 @@ class CubOptions(DatasetOptions):
 def _read_list(path: Path) -> dict[str, str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise DataError(
-            f"{path}: not readable ({error.strerror}). Set `root` to the extracted CUB_200_2011 folder."
-        ) from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: not readable ({error}). Set `root` to the extracted CUB_200_2011 folder.") from error
     return dict(line.strip().split(" ", 1) for line in lines if " " in line.strip())
 
 
@@ -82,6 +82,15 @@ def _check_counts(root: Path, numbers: np.ndarray[tuple[int, ...], np.dtype[np.i
             f"{root}: CUB-200-2011 has {_told(_COUNTS)}, got {_told(got)}. "
             "Extract the published archive again; use `image_folder` for a part of it."
         )
+
+
+def _refuse_ways_out(root: Path, paths: tuple[str, ...]) -> None:
+    for path in paths:
+        if not is_below(path):
+            raise DataError(
+                f"{root / 'images.txt'}: every image must lie below the images folder, got '{path}'. "
+                "Extract the published archive again."
+            )
 
 
 def _told(counts: dict[str, int]) -> str:

@@ -1,6 +1,7 @@
 """A folder of class folders, the form in which people keep their own photos.
 
-Class folders are sorted by name and then split by class, so that test classes are never trained on.
+Class folders are sorted by name and then split by class, so that test classes are never trained on. An image file
+may be a link, also to a file elsewhere, for many keep one copy of their photos; a class folder may not.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from sfora_ray.data.base import DatasetOptions, ImageDataset, ImageTable, make_dataset
 from sfora_ray.data.images import FileImages
+from sfora_ray.data.paths import is_below
 from sfora_ray.data.prepared import table_of
 from sfora_ray.errors import DataError, did_you_mean
 from sfora_ray.options import Options
@@ -63,7 +65,14 @@ class CsvSplit(Options):
 
     kind: Literal["csv"] = "csv"
     path: Path
-    """CSV with columns ``class`` and ``split`` (``train`` or ``test``); relative to ``root``."""
+    """CSV with columns ``class`` and ``split`` (``train`` or ``test``); below ``root`` and relative to it."""
+
+    @field_validator("path")
+    @classmethod
+    def _lies_below_root(cls, path: Path) -> Path:
+        if not is_below(path.as_posix()):
+            raise ValueError("must be a relative path below `root`, without '..'")
+        return path
 
     def train_classes(self, names: Sequence[str], root: Path) -> set[str]:
         """Return the class names that train.
@@ -110,7 +119,7 @@ class ImageFolderOptions(DatasetOptions):
         """List the folder; no image is decoded yet.
 
         Raises:
-            DataError: the folder is absent or empty, a class is too small, or a link leads out of it.
+            DataError: the folder is absent or empty, a class is too small, or a class folder is a link.
         """
         classes = list(_class_folders(self))
         kept = [found for found in classes if len(found.files) >= self.min_images_per_class]
@@ -145,10 +154,10 @@ def _class_folders(options: ImageFolderOptions) -> Iterator[_ClassFolder]:
     for folder in sorted(options.root.iterdir(), key=lambda path: path.name):
         if folder.is_dir() and not folder.name.startswith("."):
             _refuse_folder_link(folder)
-            yield _ClassFolder(folder.name, tuple(_images(folder, options.root.resolve(), extensions)))
+            yield _ClassFolder(folder.name, tuple(_images(folder, extensions)))
 
 
-def _images(folder: Path, root: Path, extensions: set[str]) -> Iterator[Path]:
+def _images(folder: Path, extensions: set[str]) -> Iterator[Path]:
     found: list[Path] = []
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -157,7 +166,7 @@ def _images(folder: Path, root: Path, extensions: set[str]) -> Iterator[Path]:
         found += [Path(place, name) for name in files if not name.startswith(".")]
     for path in sorted(found, key=lambda path: path.as_posix()):
         if path.suffix.lower() in extensions:
-            _refuse_file(path, root)
+            _refuse_name(path)
             yield path
 
 
@@ -169,18 +178,11 @@ def _refuse_folder_link(path: Path) -> None:
         )
 
 
-def _refuse_file(path: Path, root: Path) -> None:
-    if path.is_symlink() and not path.resolve().is_relative_to(root):
-        raise DataError(
-            f"{path}: a link must not lead out of the data folder, got {path.readlink()}. Copy or hard-link the file."
-        )
-    if not path.is_file() or not path.stat().st_size:
-        raise DataError(
-            f"{path}: not a readable image, got an empty file or no file. Remove or replace it; "
-            "`sfora-ray data check` lists all unreadable files once none is empty."
-        )
-    if not path.as_posix().isprintable():
-        raise DataError(f"{path!r}: a file name must be printable text. Rename the file.")
+def _refuse_name(path: Path) -> None:
+    try:
+        path.as_posix().encode()
+    except UnicodeEncodeError:
+        raise DataError(f"{path.as_posix()!r}: a file name must be UTF-8 text. Rename the file.") from None
 
 
 def _table(options: ImageFolderOptions, classes: Sequence[_ClassFolder]) -> ImageTable:

@@ -3,24 +3,38 @@
 Every file ends in one of two forms, grey or RGB, upright, on white. What a plain ``convert`` gets wrong is
 done by hand: EXIF orientation, 16-bit grey (scaled, where Pillow clips), and alpha (composited on white,
 where Pillow shows the colour that lies hidden under transparent pixels).
+
+A shared file system has hiccups; reads that fail for such a reason are tried again before the image counts as
+unreadable.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import io
 import struct
+import time
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from PIL import Image, ImageOps
 
 from sfora_ray.arrays import UInt8
+from sfora_ray.data.unreadable import UnreadableImageError
 from sfora_ray.errors import DataError
 
+T = TypeVar("T")
+
+# By content, whatever a file's name says. Pillow knows more: PostScript among them, for which it runs Ghostscript.
+FORMATS = ("BMP", "DIB", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
+
 # What Pillow's plug-ins raise on damaged files, beside OSError.
-_DAMAGE = (
+DAMAGE = (
     OSError,
     SyntaxError,
     ValueError,
@@ -32,6 +46,8 @@ _DAMAGE = (
     zlib.error,
     Image.DecompressionBombError,
 )
+_HICCUPS = frozenset({errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR, errno.EAGAIN})
+_PAUSES = (0.1, 0.5, 2.0)
 
 
 @dataclass(frozen=True)
@@ -59,13 +75,9 @@ def decode_image(path: Path, *, channels: int) -> UInt8:
     """Return the file's pixels as uint8 ``(H, W, C)``.
 
     Raises:
-        DataError: the file is absent, empty, truncated, or of a kind that Pillow cannot read.
+        UnreadableImageError: the file is absent, empty, truncated, or of a kind that Pillow cannot read.
     """
-    try:
-        with Image.open(path) as image:
-            return to_pixels(image, channels=channels)
-    except _DAMAGE as error:
-        raise _unreadable(path, error) from error
+    return _read(path, lambda image: to_pixels(image, channels=channels))
 
 
 def decode_bytes(content: bytes, *, channels: int, place: str) -> UInt8:
@@ -75,9 +87,9 @@ def decode_bytes(content: bytes, *, channels: int, place: str) -> UInt8:
         DataError: it cannot be decoded; the message has ``place``.
     """
     try:
-        with Image.open(io.BytesIO(content)) as image:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             return to_pixels(image, channels=channels)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise DataError(f"{place}: not a readable image, got {type(error).__name__}: {error}. Replace it.") from error
 
 
@@ -85,13 +97,23 @@ def decoded_size(path: Path, *, channels: int) -> int:
     """Return the bytes that the decoded image takes, from its header alone.
 
     Raises:
-        DataError: the header cannot be read.
+        UnreadableImageError: the header cannot be read.
     """
-    try:
-        with Image.open(path) as image:
-            return image.width * image.height * channels
-    except _DAMAGE as error:
-        raise _unreadable(path, error) from error
+    return _read(path, lambda image: image.width * image.height * channels)
+
+
+def _read(path: Path, use: Callable[[Image.Image], T]) -> T:
+    """Open an image and use it, several times if the file system asks for patience."""
+    pauses = iter(_PAUSES)
+    while True:
+        try:
+            with Image.open(path, formats=FORMATS) as image:
+                return use(image)
+        except DAMAGE as error:
+            pause = next(pauses, None) if isinstance(error, OSError) and error.errno in _HICCUPS else None
+            if pause is None:
+                raise _unreadable(path, error) from error
+            time.sleep(pause)
 
 
 def to_pixels(image: Image.Image, *, channels: int) -> UInt8:
@@ -122,9 +144,17 @@ def _on_white(image: Image.Image) -> Image.Image:
     return Image.alpha_composite(Image.new("RGBA", layers.size, "white"), layers).convert("RGB")
 
 
-def _unreadable(path: Path, error: Exception) -> DataError:
-    reason = "an empty file" if path.is_file() and path.stat().st_size == 0 else f"{type(error).__name__}: {error}"
-    return DataError(
-        f"{path}: not a readable image, got {reason}. Remove or replace it; "
+def _unreadable(path: Path, error: Exception) -> UnreadableImageError:
+    return UnreadableImageError(
+        f"{path}: not a readable image, got {_reason(path, error)}. Remove or replace it; "
         "`sfora-ray data check` lists all such files."
     )
+
+
+def _reason(path: Path, error: Exception) -> str:
+    with contextlib.suppress(OSError):
+        if path.stat().st_size == 0:
+            return "an empty file"
+    if isinstance(error, FileNotFoundError):
+        return f"a link to nothing ({path.readlink()})" if path.is_symlink() else "no file there"
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"

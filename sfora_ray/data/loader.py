@@ -3,11 +3,14 @@
 A loader process makes whole batches. Each is a function of (seed, epoch, step) alone, so workers have no
 random state to share or repeat, and a member that resumes in the middle of an epoch gets the very batches it
 missed.
+
+An image that cannot be read stops the batch, or another of its class stands in for it. Loader processes report such
+images with the batch, so that one process, that of the caller, counts them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,12 +20,21 @@ from torch.utils.data import DataLoader, Dataset
 
 from sfora_ray.arrays import Int64
 from sfora_ray.data.base import ImageTable
+from sfora_ray.data.replacement import Draw, Reading, read_row
 from sfora_ray.data.sampler import Sampler
 from sfora_ray.data.transforms import TestTransform, TrainTransform, augmentation_generator
+from sfora_ray.data.unreadable import UnreadableImage
+from sfora_ray.errors import DataError
 from sfora_ray.randomness import torch_generator
 
 Batch = tuple[Tensor, Tensor]
 """Images uint8 ``(B, C, H, W)`` and labels int64 ``(B,)``."""
+
+OnUnreadable = Callable[[UnreadableImage], object]
+"""Told of an image, each time anew, for which another stands in; it may raise."""
+
+_Loaded = tuple[Tensor | None, Tensor, tuple[UnreadableImage, ...]]
+"""As it comes from a loader process: no images where one was unreadable and nothing could stand in."""
 
 
 class TrainLoader:
@@ -36,6 +48,7 @@ class TrainLoader:
         num_workers: loader processes; 0 loads in the caller's. Changes the speed alone.
         pin_memory: copy batches to page-locked memory, for a faster way to a CUDA device.
         shard: ``(rank, world)``: only this contiguous part of a batch is loaded, augmented as in the whole.
+        on_unreadable: told of images that others stand in for; without it an unreadable image is an error.
     """
 
     def __init__(
@@ -48,28 +61,63 @@ class TrainLoader:
         num_workers: int = 0,
         pin_memory: bool = False,
         shard: tuple[int, int] = (0, 1),
+        on_unreadable: OnUnreadable | None = None,
     ) -> None:
         self._steps = _Steps()
         self._steps_per_epoch = sampler.steps_per_epoch
-        batches = _TrainBatches(table, sampler, transform, seed, shard)
+        self._on_unreadable = on_unreadable
+        batches = _TrainBatches(table, sampler, transform, seed, shard, on_unreadable is not None)
         self._loader = _data_loader(batches, self._steps, num_workers, pin_memory, seed)
 
     def epoch(self, epoch: int, *, first_step: int = 0) -> Iterator[Batch]:
-        """Yield the batches ``first_step``, ``first_step + 1``, ... of an epoch; one epoch at a time."""
+        """Yield the batches ``first_step``, ``first_step + 1``, ... of an epoch; one epoch at a time.
+
+        Raises:
+            DataError: an image cannot be read, and none stands in for it.
+        """
         self._steps.keys = [(epoch, step) for step in range(first_step, self._steps_per_epoch)]
-        return iter(self._loader)
+        return _told(iter(self._loader), self._on_unreadable)
 
 
 def test_batches(
-    table: ImageTable, transform: TestTransform, *, batch_size: int, num_workers: int, pin_memory: bool
+    table: ImageTable,
+    transform: TestTransform,
+    *,
+    batch_size: int,
+    num_workers: int,
+    pin_memory: bool,
+    on_unreadable: OnUnreadable | None = None,  # noqa: PT028 - it is no test
 ) -> Iterator[Batch]:
-    """Yield every image of the table once, in order; the last batch may be smaller."""
+    """Yield every image of the table once, in order; the last batch may be smaller.
+
+    Args:
+        table: any split.
+        transform: the preparation.
+        batch_size: images in a batch.
+        num_workers: loader processes.
+        pin_memory: copy batches to page-locked memory.
+        on_unreadable: told of images that others stand in for, the same ones for every member; without it an
+            unreadable image is an error, as it must be where members are scored.
+
+    Raises:
+        DataError: an image cannot be read, and none stands in for it.
+    """
     starts = _Steps([(0, start) for start in range(0, len(table), batch_size)])
-    batches = _TestBatches(table, transform, batch_size)
-    return iter(_data_loader(batches, starts, num_workers, pin_memory, 0))
+    batches = _TestBatches(table, transform, batch_size, on_unreadable is not None)
+    return _told(iter(_data_loader(batches, starts, num_workers, pin_memory, 0)), on_unreadable)
 
 
 test_batches.__test__ = False  # type: ignore[attr-defined]  # or pytest would collect it where it is imported
+
+
+def _told(batches: Iterator[_Loaded], on_unreadable: OnUnreadable | None) -> Iterator[Batch]:
+    for images, labels, unreadable in batches:
+        if on_unreadable is not None:
+            for image in unreadable:
+                on_unreadable(image)
+        if images is None:
+            raise DataError(unreadable[0].reason)
+        yield images, labels
 
 
 class _Steps:
@@ -86,40 +134,57 @@ class _Steps:
 
 
 @dataclass(frozen=True)
-class _TrainBatches(Dataset[Batch]):
+class _TrainBatches(Dataset[_Loaded]):
     table: ImageTable
     sampler: Sampler
     transform: TrainTransform
     seed: int
     shard: tuple[int, int]
+    replaces: bool
 
-    def __getitem__(self, key: tuple[int, int]) -> Batch:
+    def __getitem__(self, key: tuple[int, int]) -> _Loaded:
         epoch, step = key
         rows = self.sampler.batch(epoch, step)
         positions = _part(len(rows), *self.shard)
-        images = [
-            self.transform(
-                self.table.images[int(rows[position])],
-                augmentation_generator(self.seed, epoch, step, position),
-            )
-            for position in positions
-        ]
-        return torch.stack(images), self._labels(rows, positions)
+        images: list[Tensor] = []
+        unreadable: list[UnreadableImage] = []
+        for position in positions:
+            draw = Draw(self.seed, (epoch, step, position), rows) if self.replaces else None
+            reading = read_row(self.table, int(rows[position]), draw)
+            unreadable += reading.unreadable
+            if reading.pixels is None:
+                return None, self._labels(rows, positions), reading.unreadable
+            images.append(self.transform(reading.pixels, augmentation_generator(self.seed, epoch, step, position)))
+        return torch.stack(images), self._labels(rows, positions), tuple(unreadable)
 
     def _labels(self, rows: Int64, positions: range) -> Tensor:
         return torch.from_numpy(self.table.labels[rows[positions.start : positions.stop]])
 
 
 @dataclass(frozen=True)
-class _TestBatches(Dataset[Batch]):
+class _TestBatches(Dataset[_Loaded]):
     table: ImageTable
     transform: TestTransform
     batch_size: int
+    replaces: bool
 
-    def __getitem__(self, key: tuple[int, int]) -> Batch:
+    def __getitem__(self, key: tuple[int, int]) -> _Loaded:
         rows = range(key[1], min(key[1] + self.batch_size, len(self.table)))
-        images = torch.stack([self.transform(self.table.images[row]) for row in rows])  # (B, C, H, W)
-        return images, torch.from_numpy(np.array(self.table.labels[rows.start : rows.stop]))
+        labels = torch.from_numpy(np.array(self.table.labels[rows.start : rows.stop]))
+        images: list[Tensor] = []
+        unreadable: list[UnreadableImage] = []
+        for row in rows:
+            reading = self._read(row)
+            unreadable += reading.unreadable
+            if reading.pixels is None:
+                return None, labels, reading.unreadable
+            images.append(self.transform(reading.pixels))
+        return torch.stack(images), labels, tuple(unreadable)  # (B, C, H, W)
+
+    def _read(self, row: int) -> Reading:
+        # The stream has no seed: all members who lack an image see the same one in its place.
+        draw = Draw(0, (self.table.ids[row],), np.zeros(0, np.int64)) if self.replaces else None
+        return read_row(self.table, row, draw)
 
 
 def _part(size: int, rank: int, world: int) -> range:
@@ -127,8 +192,8 @@ def _part(size: int, rank: int, world: int) -> range:
 
 
 def _data_loader(
-    batches: Dataset[Batch], steps: _Steps, num_workers: int, pin_memory: bool, seed: int
-) -> DataLoader[Batch]:
+    batches: Dataset[_Loaded], steps: _Steps, num_workers: int, pin_memory: bool, seed: int
+) -> DataLoader[_Loaded]:
     return DataLoader(
         batches,
         batch_size=None,

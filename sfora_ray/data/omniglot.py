@@ -19,15 +19,19 @@ from typing import IO, Literal
 
 import numpy as np
 from PIL import Image, ImageOps
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from sfora_ray.arrays import UInt8
 from sfora_ray.data.base import DatasetOptions, ImageDataset, make_dataset
-from sfora_ray.data.images import to_pixels
+from sfora_ray.data.images import DAMAGE, to_pixels
+from sfora_ray.data.paths import is_below
 from sfora_ray.data.prepared import PreparedSplit, prepare_once
 from sfora_ray.errors import DataError
 
 _FORMAT = 1
+_LARGEST_DRAWING = 100_000
+"""Bytes; the published drawings, 105 pixels a side and two colours, take a few hundred."""
+_SIDE = 105
 
 
 class OmniglotOptions(DatasetOptions):
@@ -46,6 +50,13 @@ class OmniglotOptions(DatasetOptions):
     """Which of their alphabets; null: all. Greek and Latin are in both small archives."""
     image_size: int = Field(28, ge=8, le=105)
     """Side of the square images, from 105."""
+
+    @field_validator("train", "test")
+    @classmethod
+    def _are_names(cls, parts: tuple[str, ...]) -> tuple[str, ...]:
+        if any(not is_below(part) or "/" in part for part in parts):
+            raise ValueError("must be names of archives in `root`, not paths")
+        return parts
 
     def load(self, cache_dir: Path) -> ImageDataset:
         """Read or prepare both splits.
@@ -130,10 +141,19 @@ def _zipped(part: Path, stack: ExitStack) -> Iterator[_Drawing]:
         raise DataError(f"{part}: not a readable archive ({error}). Download it again.") from error
     for name in archive.namelist():
         path = PurePosixPath(name)
-        if path.is_absolute() or ".." in path.parts or "\\" in name:
+        if not is_below(name):
             raise DataError(f"{part}: a member must lie below the archive, got '{name}'. Download it again.")
         if path.suffix == ".png" and len(path.parts) == 4 and not path.name.startswith("."):
+            _refuse_large(part, archive.getinfo(name))
             yield _Drawing(path.parts[1], path.parts[2], path.stem, _opener(archive, name))
+
+
+def _refuse_large(part: Path, member: zipfile.ZipInfo) -> None:
+    if member.file_size > _LARGEST_DRAWING:
+        raise DataError(
+            f"{part}: a drawing takes {_LARGEST_DRAWING} bytes or less, got '{member.filename}' of {member.file_size}. "
+            "Download it again."
+        )
 
 
 def _opener(archive: zipfile.ZipFile, name: str) -> Callable[[], IO[bytes]]:
@@ -160,10 +180,12 @@ def _split(rows: list[_Drawing], size: int) -> PreparedSplit:
 
 def _read(row: _Drawing, size: int) -> UInt8:
     try:
-        with row.open() as stream, Image.open(stream) as image:
+        with row.open() as stream, Image.open(stream, formats=("PNG",)) as image:
+            if image.size != (_SIDE, _SIDE):
+                raise ValueError(f"its sides must be {_SIDE}, got {image.size}")
             white_on_black = ImageOps.invert(image.convert("L"))
             return to_pixels(white_on_black.resize((size, size), Image.Resampling.BILINEAR), channels=1)
-    except (OSError, SyntaxError, ValueError, zipfile.BadZipFile) as error:
+    except (*DAMAGE, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
         raise DataError(
             f"data omniglot: {row.alphabet}/{row.character}/{row.stem} is not a readable image ({error}). "
             "Download the archive again."

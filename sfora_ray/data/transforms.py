@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
@@ -64,7 +64,7 @@ class TestTransformOptions(Options):
 class InputOptions(Options):
     """How images reach the network."""
 
-    image_size: PositiveInt = 224
+    image_size: int = Field(224, ge=1, le=4096)
     """Side of the square network input."""
     train: TrainTransformOptions = TrainTransformOptions()
     """Augmentation of training images."""
@@ -76,6 +76,11 @@ class InputOptions(Options):
     """Standard deviation of each channel on the scale 0..1; null: ImageNet's for RGB, .5 for grey."""
     cache_gigabytes: float = Field(8.0, ge=0)
     """Largest decoded-image cache; data sets that need more are decoded on the fly."""
+    unreadable: Literal["error", "skip"] = "error"
+    """What becomes of image files that cannot be read. `skip` leaves out those found when the pack starts; a training
+    image that becomes unreadable later is replaced by others of its class. What is scored must stay readable."""
+    max_unreadable: PositiveInt = 10
+    """`skip`: at most so many, at the start in all and later for each member; one more is an error."""
 
     @model_validator(mode="after")
     def _check_resize(self) -> InputOptions:
@@ -84,6 +89,11 @@ class InputOptions(Options):
         if any(value <= 0 for value in self.std or ()):
             raise ValueError(f"std must be positive, got {self.std}")
         return self
+
+    @property
+    def tolerated(self) -> int:
+        """How many images may be unreadable."""
+        return self.max_unreadable if self.unreadable == "skip" else 0
 
     @property
     def short_side(self) -> int:

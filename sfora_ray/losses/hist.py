@@ -135,7 +135,7 @@ class HistOptions(LossOptions):
     """How fast membership of other classes' hyperedges falls with distance."""
     lambda_s: float = Field(default=1.0, ge=0)
     """Weight of the network's cross entropy."""
-    hidden: int = Field(default=512, ge=1)
+    hidden: int = Field(default=512, ge=1, le=65536)
     """Width of the hypergraph network."""
     lr_distributions: float = Field(default=0.1, ge=0)
     """Absolute learning rate of class means and log-variances."""

@@ -9,15 +9,16 @@ leaves a last map that is not narrower than the embedding. ``widths: [64, 64, 64
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
-from pydantic import PositiveInt
+from pydantic import Field
 from torch import Tensor, nn
 
 from sfora_ray.models.backbone import Backbone, BackboneOptions, seeded_by
 
-Widths = tuple[PositiveInt, PositiveInt, PositiveInt, PositiveInt]
+Width = Annotated[int, Field(ge=1, le=8192)]
+Widths = tuple[Width, Width, Width, Width]
 
 
 class Conv4(Backbone):

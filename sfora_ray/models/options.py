@@ -30,7 +30,7 @@ class ModelOptions(Options):
     backbone: AnyBackbone = ResNetOptions()
     pooling: PoolingName = "avg_max"
     """How the feature map becomes one vector; ``avg_max`` is the sum of both."""
-    dim: int = Field(default=512, ge=1)
+    dim: int = Field(default=512, ge=1, le=65536)
     """Width of an embedding."""
     layer_norm: bool = False
     """Whether a LayerNorm without weights follows the head (HERD)."""

@@ -50,6 +50,11 @@ def _same_rows(member: MemberSpec, table: EmbeddingTable, other: MemberSpec, fir
             f"{place}: the images differ from those of {other.folder_name}, got {len(table.ids)} against "
             f"{len(first.ids)} rows. The data changed between the two trainings: train the pack anew."
         )
+    if table.embeddings.shape[1] != first.embeddings.shape[1]:
+        raise SforaError(
+            f"{place}: the width differs from that of {other.folder_name}, got {table.embeddings.shape[1]} against "
+            f"{first.embeddings.shape[1]}. Train the pack anew."
+        )
     if not np.array_equal(table.labels, first.labels):
         raise SforaError(f"{place}: the labels differ from those of {other.folder_name}. Train the pack anew.")
 

@@ -2,59 +2,81 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
-from pathlib import Path
-from typing import Any
 
 import torch
 
-from sfora_ray.config.member import MemberSpec
+from sfora_ray.config.member import Cause, MemberSpec
 from sfora_ray.config.pack import ResourceOptions
 from sfora_ray.errors import ResourceError
 from sfora_ray.folds import Moments
 from sfora_ray.pack.gather import PackBlocks, join
 from sfora_ray.pack.launcher import MemberState
+from sfora_ray.pack.member_process import member_process, start, told_by
 from sfora_ray.pack.run_folder import RunFolder
-from sfora_ray.training.boundary import failed, member_result
-from sfora_ray.training.environment import inherited, worker_environment
+from sfora_ray.training.attempts import end_attempt
+from sfora_ray.training.boundary import failed
 from sfora_ray.training.member_folder import MemberFolder
-from sfora_ray.training.output import output_to
-from sfora_ray.training.worker import Worker
+
+_SECONDS_TO_SAVE = 10.0
+_SECONDS_TO_END = 3.0
+
+
+@dataclass(frozen=True)
+class _Flight:
+    """A member under way: its process, the place it takes, and how long its book of attempts was before."""
+
+    spec: MemberSpec
+    process: BaseProcess
+    slot: int
+    events_before: int
 
 
 class LocalMembers:
-    """Members as processes, as many at a time as have CPUs and GPUs."""
+    """Members as processes, as many at a time as have CPUs and GPUs.
+
+    A process that died without a result is started again, `resources.max_failures` times; it goes on from the
+    member's checkpoint.
+    """
 
     def __init__(self, run: RunFolder, specs: Sequence[MemberSpec]) -> None:
         resources = run.manifest().config.resources
         self._run = run
-        self._specs = tuple(specs)
         self._waiting = list(specs)
         self._slots = list(range(places(resources))) if specs else []
         self._resources = resources
-        self._running: dict[str, tuple[BaseProcess, int]] = {}
+        self._running: dict[str, _Flight] = {}
+        self._failures: dict[str, int] = {spec.id: 0 for spec in specs}
+        self._states: dict[str, MemberState] = {spec.id: "queued" for spec in specs}
 
     def poll(self) -> Mapping[str, MemberState]:
         """Start members that now have room; return each member's state."""
-        self._collect()
+        for flight in [flight for flight in self._running.values() if not flight.process.is_alive()]:
+            self._land(flight)
         while self._waiting and self._slots:
             self._start(self._waiting.pop(0), self._slots.pop(0))
-        return {spec.id: self._state(spec) for spec in self._specs}
+        return dict(self._states)
 
     def stop(self) -> None:
-        """Stop every member's process."""
+        """Ask every member to save its state and leave; end the process of one that does not."""
         self._waiting.clear()
-        for process, _ in self._running.values():
-            process.terminate()
-        for process, _ in self._running.values():
-            process.join(timeout=10)
-            if process.is_alive():
-                process.kill()
-                process.join()
+        flights = [flight for flight in self._running.values() if flight.process.pid is not None]
+        for flight in flights:
+            self._run.member(flight.spec).ask_to_stop()
+        _wait_for(flights, _SECONDS_TO_SAVE)
+        for flight in flights:
+            flight.process.terminate()
+        _wait_for(flights, _SECONDS_TO_END)
+        for flight in flights:
+            flight.process.kill()
+            flight.process.join()
+            self._run.member(flight.spec).stop_path.unlink(missing_ok=True)
         self._running.clear()
+        self._states |= {name: "stopped" for name, state in self._states.items() if state in ("running", "queued")}
 
     def gather(self, finished: Sequence[MemberSpec]) -> PackBlocks:
         """Return the blocks of these members, read from the run folder."""
@@ -65,34 +87,57 @@ class LocalMembers:
         return train_moments(blocks)
 
     def _start(self, spec: MemberSpec, slot: int) -> None:
-        device = (
-            f"cuda:{_gpu_places(self._resources.gpus_per_worker)[slot]}" if self._resources.gpus_per_worker else "cpu"
-        )
-        arguments = (spec.model_dump(mode="json"), str(self._run.member(spec).path), device)
-        process = multiprocessing.get_context("spawn").Process(target=_train_here, args=arguments, name=spec.id)
-        with inherited(worker_environment(self._resources)):
-            process.start()
-        self._running[spec.id] = (process, slot)
+        folder = self._run.member(spec)
+        folder.stop_path.unlink(missing_ok=True)
+        folder.home.publish()
+        process = member_process(spec, folder, _device(self._resources, slot))
+        # Before it starts: an interrupt within the start must find it here.
+        self._running[spec.id] = _Flight(spec, process, slot, len(folder.attempts()))
+        start(process, self._resources)
+        self._states[spec.id] = "running"
 
-    def _collect(self) -> None:
-        for spec in self._specs:
-            process, slot = self._running.get(spec.id, (None, 0))
-            if process is None or process.is_alive():
-                continue
-            process.join()
-            del self._running[spec.id]
-            self._slots.append(slot)
-            if self._run.member(spec).result() is None:
-                reason = f"its process ended with exit code {process.exitcode} and left no result"
-                self._run.member(spec).write_result(failed(spec, reason))
+    def _land(self, flight: _Flight) -> None:
+        spec, folder = flight.spec, self._run.member(flight.spec)
+        flight.process.join()
+        del self._running[spec.id]
+        self._slots.append(flight.slot)
+        folder.home.refresh()
+        result = folder.result()
+        if result is not None:
+            self._states[spec.id] = result.status
+        elif flight.process.exitcode == 0:
+            self._states[spec.id] = "stopped"
+        else:
+            self._after_death(spec, folder, *_why(folder, flight))
 
-    def _state(self, spec: MemberSpec) -> MemberState:
-        if spec.id in self._running:
-            return "running"
-        if any(spec.id == waiting.id for waiting in self._waiting):
-            return "queued"
-        result = self._run.member(spec).result()
-        return "failed" if result is None else result.status
+    def _after_death(self, spec: MemberSpec, folder: MemberFolder, cause: Cause, reason: str) -> None:
+        """Send the member on its way again, or record its failure if that has been done too often."""
+        self._failures[spec.id] += 1
+        if self._failures[spec.id] <= self._resources.max_failures:
+            self._start(spec, self._slots.pop())
+        else:
+            folder.write_result(failed(spec, folder, cause, reason))
+            self._states[spec.id] = "failed"
+
+
+def _wait_for(flights: Sequence[_Flight], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    for flight in flights:
+        flight.process.join(timeout=max(0.0, end - time.monotonic()))
+
+
+def _why(folder: MemberFolder, flight: _Flight) -> tuple[Cause, str]:
+    """Return why a process died: what it said itself, else what its exit code tells; both stand in its folder then."""
+    cause, reason = told_by(flight.process.exitcode or 0)
+    new = folder.attempts()[flight.events_before :]
+    if any(event.event == "started" for event in new):
+        end_attempt(folder, cause, reason)
+    said = [event for event in folder.attempts()[flight.events_before :] if event.event == "ended"]
+    return (said[-1].cause, said[-1].reason) if said else (cause, reason)
+
+
+def _device(resources: ResourceOptions, slot: int) -> str:
+    return f"cuda:{_gpu_places(resources.gpus_per_worker)[slot]}" if resources.gpus_per_worker else "cpu"
 
 
 def places(resources: ResourceOptions) -> int:
@@ -145,13 +190,3 @@ def blocks_from_folder(run: RunFolder, members: Sequence[MemberSpec]) -> PackBlo
 def train_moments(blocks: PackBlocks) -> Moments:
     """Return the moments of the train blocks, summed here."""
     return Moments.of(blocks.train.blocks, blocks.train.labels)
-
-
-def _train_here(spec: dict[str, Any], path: str, device: str) -> None:
-    member = MemberSpec.model_validate(spec)
-    folder = Path(path)
-    with output_to(MemberFolder(folder).log_path):
-        here = torch.device(device)
-        if here.type == "cuda":
-            torch.cuda.set_device(here)
-        member_result(member, folder, Worker.alone(here))

@@ -1,71 +1,121 @@
-"""The run folder as a tracker shows it: a parent run, a child for each member and for each fold.
+"""The run folder as a tracker shows it: a parent run, a child for each member, each fold and each pack-size curve.
 
 Everything told here is read from the run folder, and runs are found by keys made of the pack's digest; so telling
 again, after a crash or to another server, ends with the same runs and the same points.
+
+Steps grow whatever becomes of a pack. A member's step is the epoch. The step of the parent and of the folds is the sum
+of the epochs that the finished members were trained for, which grows both with more seeds and with more epochs. The
+values of a pack-size curve change when the pack grows, at sizes already told; so the curve of each state of the pack,
+``curve:<members>x<epochs>``, is a run of its own, its step the size. Parameters stay what they were when the pack was
+first run; what an extension changed stands in tags ``sfora.extended.<path>``.
 """
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from pathlib import Path
 
-from sfora_ray.config.member import MemberResult, MemberSpec
-from sfora_ray.pack.run_folder import RunFolder
+from sfora_ray.config.member import MemberSpec
+from sfora_ray.errors import InputError, TrackerError
+from sfora_ray.pack.ending import CURVE, FOLD, PACK, ended, epochs_trained, final_results
+from sfora_ray.pack.run_folder import Manifest, RunFolder
 from sfora_ray.pack.summary import FoldFacts, Summary
-from sfora_ray.tracking import MetricPoint, RunStatus, Tracker
-from sfora_ray.training.member_folder import EpochRecord
+from sfora_ray.pack.told import (
+    curve_points,
+    epoch_points,
+    flat,
+    fold_tags,
+    fold_values,
+    member_tags,
+    pack_points,
+    pack_tags,
+    points,
+)
+from sfora_ray.tracking import RunStatus, Tracker
+
+HEARTBEAT_TAG = "sfora.heartbeat"
+"""Tag of the parent: Unix time in milliseconds at which its driver was last alive."""
+REASON_TAG = "sfora.reason"
+_SECONDS_BETWEEN_BEATS = 30.0
 
 
 class Mirror:
-    """Tells one tracker about one run folder."""
+    """Tells one tracker about one run folder.
+
+    Attributes:
+        busy: held by the thread that tells; all but :meth:`beat` needs it where there are several.
+    """
 
     def __init__(self, run: RunFolder, tracker: Tracker) -> None:
+        self.busy = threading.Lock()
         self._run = run
         self._tracker = tracker
         self._manifest = run.manifest()
+        self._specs = run.specs()
         self._runs: dict[str, str] = {}
+        self._told: dict[Path, tuple[int, int]] = {}
+        self._last_beat = 0.0
+
+    def check(self) -> None:
+        """Prove that the tracker answers; raises ``TrackerError`` if it does not."""
+        self._tracker.check()
 
     def open(self) -> None:
-        """Open the parent and one child per member."""
-        config = self._manifest.config
-        seeds = ", ".join(str(seed) for seed in config.seeds)
-        parent = self._open("pack", self._manifest.name, {"sfora.kind": "pack", "sfora.seeds": seeds})
-        self._tracker.log_params(parent, flat(config.plain(), leave_out=("seeds",)))
-        for spec in self._run.specs():
-            tags = {"sfora.kind": "member", "sfora.member": spec.id, "sfora.seed": str(spec.seed)}
-            child = self._open(spec.id, f"{self._manifest.name}-{spec.folder_name}", tags)
-            self._tracker.log_params(child, {"seed": str(spec.seed), **flat(config.plain(), leave_out=("seeds",))})
+        """Open the parent and one child per member, whatever was opened before; everything will be told again."""
+        self._runs.clear()
+        self._told.clear()
+        self._open_missing()
+
+    def turn(self) -> Iterator[None]:
+        """Open what is not open yet and tell what is new; it may be left after every run told."""
+        if any(part not in self._runs for part in (PACK, *(spec.id for spec in self._specs))):
+            self._tracker.check()
+            self._open_missing()
+        yield
+        for _ in self._epochs_told():
+            yield
+        self.tell_members()
 
     def run_id(self, part: str) -> str:
-        """Return the tracker's id of ``pack``, of a member's id, or of ``fold:<name>``."""
+        """Return the tracker's id of ``pack``, of a member's id, of ``fold:<name>`` or of a curve."""
         return self._runs[part]
+
+    def beat(self) -> None:
+        """Tell, every half a minute at most, that the driver lives."""
+        parent = self._runs.get(PACK)
+        if parent is not None and time.monotonic() - self._last_beat >= _SECONDS_BETWEEN_BEATS:
+            self._tracker.set_tags(parent, {HEARTBEAT_TAG: _now()})
+            self._last_beat = time.monotonic()
 
     def follow(self) -> None:
         """Tell the epochs that the tracker does not have yet."""
-        for spec in self._run.specs():
-            points = [point for record in self._run.member(spec).epochs() for point in _epoch_points(record)]
-            if points:
-                self._tracker.log_metrics(self._runs[spec.id], points)
+        for _ in self._epochs_told():
+            pass
 
     def tell_members(self) -> None:
         """Tell each member's result and end its run."""
-        for spec in self._run.specs():
-            result = self._run.member(spec).result()
-            if result is not None:
-                self._tell_member(spec, result)
+        for spec in self._specs:
+            path = self._run.member(spec).result_path
+            mark = _mark(path)
+            if mark is not None and self._told.get(path) != mark:
+                self._tell_member(spec, time_ms=mark[1] // 1_000_000)
+                self._told[path] = mark
 
     def tell_summary(self, summary: Summary, time_ms: int) -> None:
-        """Tell what the pack came to: the parent's numbers, and a child run for each fold."""
-        parent = self._runs["pack"]
+        """Tell what the pack came to: the parent's numbers, and a child run for each fold and for the curve."""
+        parent, step = self._runs[PACK], epochs_trained(self._run, summary)
         self._tracker.log_dataset(parent, summary.pack.dataset, summary.pack.dataset_digest, "train and test")
-        self._tracker.set_tags(parent, _pack_tags(summary))
-        self._tracker.log_metrics(parent, list(_pack_points(summary, time_ms)))
+        self._tracker.set_tags(parent, pack_tags(summary))
+        self._tracker.log_metrics(parent, list(pack_points(summary, step, time_ms)))
         for fold in summary.folds:
-            self._tell_fold(fold, summary, time_ms)
+            self._tell_fold(fold, step, time_ms)
+        self._tell_curve(summary, time_ms)
 
     def tell_files(self) -> None:
         """Store the report, its figures and the records as artifacts of the parent."""
-        parent = self._runs["pack"]
+        parent = self._runs[PACK]
         for path in (self._run.manifest_path, self._run.summary_path):
             self._tracker.log_file(parent, path)
         for path in sorted(self._run.report_path.rglob("*")):
@@ -73,122 +123,116 @@ class Mirror:
                 folder = path.parent.relative_to(self._run.path).as_posix()
                 self._tracker.log_file(parent, path, folder)
 
-    def close(self, status: RunStatus) -> None:
+    def close(self, status: RunStatus, reason: str = "") -> None:
         """End the parent with ``status``, and each child with its own, or with the parent's where it has none."""
-        results = self._run.results()
-        for part, run in self._runs.items():
-            if part in results:
-                self._tracker.close_run(run, _ended(results[part]))
-            else:
-                self._tracker.close_run(run, "FINISHED" if part.startswith("fold:") else status)
+        results = final_results(self._run)
+        self._tracker.set_tags(self._runs[PACK], {REASON_TAG: reason})
+        # The parent comes last: while it runs, somebody will look after its children.
+        for part in sorted(self._runs, key=lambda part: part == PACK):
+            self._tracker.close_run(self._runs[part], ended(part, results, status))
+
+    def _open_missing(self) -> None:
+        if PACK not in self._runs:
+            seeds = ", ".join(str(spec.seed) for spec in self._specs)
+            tags = {"sfora.kind": "pack", "sfora.seeds": seeds, HEARTBEAT_TAG: _now()}
+            parent = self._open(PACK, self._manifest.name, {**tags, **self._changes(), REASON_TAG: ""})
+            self._tracker.log_params(parent, self._params())
+            self._runs[PACK] = parent
+        for spec in self._specs:
+            if spec.id not in self._runs:
+                self._runs[spec.id] = self._open_member(spec)
+
+    def _open_member(self, spec: MemberSpec) -> str:
+        tags = {"sfora.kind": "member", "sfora.member": spec.id, "sfora.seed": str(spec.seed)}
+        name = f"{self._manifest.name}-{spec.folder_name}"
+        child = self._open(spec.id, name, {**tags, **self._changes(), **member_tags(None)})
+        self._tracker.log_params(child, {"seed": str(spec.seed), **self._params()})
+        return child
 
     def _open(self, part: str, name: str, tags: Mapping[str, str]) -> str:
-        parent = None if part == "pack" else self._runs["pack"]
+        parent = None if part == PACK else self._runs[PACK]
         common = {
             "sfora.pack": f"{self._manifest.name}-{self._manifest.digest}",
             "sfora.digest": self._manifest.digest,
             "sfora.selection": self._manifest.config.selection.split,
             **{f"sfora.version.{package}": version for package, version in self._manifest.versions.items()},
         }
-        key = f"{self._manifest.name}-{self._manifest.digest}/{part}"
-        self._runs[part] = self._tracker.open_run(key, name, parent=parent, tags={**common, **tags})
-        return self._runs[part]
+        key = f"{key_prefix(self._manifest)}{part}"
+        return self._tracker.open_run(key, name, parent=parent, tags={**common, **tags})
 
-    def _tell_member(self, spec: MemberSpec, result: MemberResult) -> None:
+    def _params(self) -> dict[str, str]:
+        """Return the configuration as the pack was first run with it; MLflow's parameters never change."""
+        return flat(self._manifest.original_config().plain(), leave_out=("seeds",))
+
+    def _changes(self) -> dict[str, str]:
+        """Return as tags what the configuration says now and did not at first."""
+        before, now = self._params(), flat(self._manifest.config.plain(), leave_out=("seeds",))
+        return {f"sfora.extended.{path}": value for path, value in now.items() if before.get(path) != value}
+
+    def _epochs_told(self) -> Iterator[None]:
+        """Tell each member's epochs, yielding after each; one unreadable folder keeps no other from being told."""
+        faults: list[Exception] = []
+        for spec in self._specs:
+            try:
+                self._tell_epochs(spec)
+            except TrackerError:
+                raise
+            except (InputError, OSError, ValueError) as fault:
+                faults.append(fault)
+            yield
+        if faults:
+            raise faults[0]
+
+    def _tell_epochs(self, spec: MemberSpec) -> None:
+        folder = self._run.member(spec)
+        mark = _mark(folder.epochs_path)  # before reading: what is appended meanwhile is told at the next turn
+        if mark is None or self._told.get(folder.epochs_path) == mark:
+            return
+        new = [point for record in folder.epochs() for point in epoch_points(record)]
+        if new:
+            self._tracker.log_metrics(self._runs[spec.id], new)
+        self._told[folder.epochs_path] = mark
+
+    def _tell_member(self, spec: MemberSpec, time_ms: int) -> None:
+        result = self._run.member(spec).result()
+        if result is None or (result.status == "finished" and not self._manifest.is_finished(result)):
+            return  # it goes on from there
         run = self._runs[spec.id]
-        tags = {
-            "sfora.status": result.status,
-            "sfora.reason": result.reason,
-            "sfora.device": result.device,
-            "sfora.selected_on": result.selected_on or "",
-            "sfora.best_epoch": str(result.best_epoch or ""),
-            "sfora.warnings": "; ".join(result.warnings),
-        }
-        self._tracker.set_tags(run, {key: value for key, value in tags.items() if value})
-        time_ms = int(self._run.member(spec).result_path.stat().st_mtime * 1000)
-        step = result.best_epoch or 0
-        self._tracker.log_metrics(run, [MetricPoint(k, v, step, time_ms) for k, v in result.metrics.items()])
-        self._tracker.close_run(run, _ended(result))
+        self._tracker.set_tags(run, member_tags(result))
+        self._tracker.log_metrics(run, list(points(result.metrics, result.best_epoch or 0, time_ms)))
+        self._tracker.close_run(run, ended(spec.id, {spec.id: result}, "KILLED"))
 
-    def _tell_fold(self, fold: FoldFacts, summary: Summary, time_ms: int) -> None:
-        tags = {
-            "sfora.kind": "fold",
-            "sfora.fold": fold.name,
-            "sfora.fitted_on": fold.fitted_on,
-            "sfora.dim": str(fold.dim),
-            "sfora.upper_bound": str(fold.fitted_on == "test").lower(),
-            "sfora.num_members": str(fold.num_members),
-        }
-        run = self._open(f"fold:{fold.name}", f"{summary.pack.name}-fold-{fold.name}", tags)
-        # The step is the number of members, so that the fold of an extended pack adds a point.
-        values = {**fold.metrics, "retained": fold.retained, "dim": float(fold.dim)}
-        points = [MetricPoint(key, value, fold.num_members, time_ms) for key, value in values.items()]
-        self._tracker.log_metrics(run, points)
+    def _tell_fold(self, fold: FoldFacts, step: int, time_ms: int) -> None:
+        part = f"{FOLD}{fold.name}"
+        run = self._open(part, f"{self._manifest.name}-fold-{fold.name}", fold_tags(fold))
+        self._runs[part] = run
+        values = {**fold_values(fold), "dim": float(fold.dim)}
+        self._tracker.log_metrics(run, list(points(values, step, time_ms)))
+        self._tracker.close_run(run, "FINISHED")
+
+    def _tell_curve(self, summary: Summary, time_ms: int) -> None:
+        state = f"{summary.pack.num_members}x{summary.pack.epochs}"
+        tags = {"sfora.kind": "curve", "sfora.num_members": str(summary.pack.num_members)}
+        run = self._open(f"{CURVE}{state}", f"{self._manifest.name}-curve-{state}", tags)
+        self._runs[f"{CURVE}{state}"] = run
+        told = [told for point in summary.pack_curve for told in curve_points(point, time_ms)]
+        self._tracker.log_metrics(run, told)
         self._tracker.close_run(run, "FINISHED")
 
 
-def flat(values: Mapping[str, Any], leave_out: tuple[str, ...] = ()) -> dict[str, str]:
-    """Return nested values as ``a.b.c`` to text; where runs go and what tracks them is left out."""
-    hidden = {"output", "tracking", "cache_dir", *leave_out}
-    return dict(_leaves("", {key: value for key, value in values.items() if key not in hidden}))
+def key_prefix(manifest: Manifest) -> str:
+    """Return what the keys of all runs of a pack start with."""
+    return f"{manifest.name}-{manifest.digest}/"
 
 
-def _leaves(place: str, value: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping) and value:
-        for key, item in value.items():
-            yield from _leaves(f"{place}.{key}" if place else str(key), item)
-    elif isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
-        for index, item in enumerate(value):
-            yield from _leaves(f"{place}.{index}", item)
-    else:
-        yield place, str(value)
+def _mark(path: Path) -> tuple[int, int] | None:
+    """Return size and time of a file's last change, or None if it is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
 
 
-def _ended(result: MemberResult) -> RunStatus:
-    return "FINISHED" if result.status == "finished" else "FAILED"
-
-
-def _epoch_points(record: EpochRecord) -> Iterator[MetricPoint]:
-    values = {"images_per_second": record.images_per_second, "epoch_seconds": record.seconds}
-    values |= {"loss" if name == "total" else f"loss.{name}": value for name, value in record.loss.items()}
-    values |= {f"lr.{group}": value for group, value in record.lr.items()}
-    values |= {f"state.{name}": value for name, value in record.state.items()}
-    for split, metrics in record.metrics.items():
-        values |= {f"{split}.{key}": value for key, value in metrics.items()}
-    for key, value in values.items():
-        yield MetricPoint(key, value, record.epoch, record.time_ms)
-
-
-def _pack_tags(summary: Summary) -> dict[str, str]:
-    pack = summary.pack
-    return {
-        "sfora.dataset": pack.dataset,
-        "sfora.dataset_digest": pack.dataset_digest,
-        "sfora.objective": pack.objective,
-        "sfora.recipe": pack.recipe,
-        "sfora.num_members": str(pack.num_members),
-        "sfora.num_planned": str(pack.num_planned),
-        "sfora.weights": pack.weights,
-    }
-
-
-def _pack_points(summary: Summary, time_ms: int) -> Iterator[MetricPoint]:
-    size = summary.pack.num_members
-    for key, spread in summary.single.items():
-        low, high = spread.ci95 or (None, None)
-        values = {
-            "mean": spread.mean,
-            "std": spread.std,
-            "n": float(spread.n),
-            "ci95_lo": low,
-            "ci95_hi": high,
-        }
-        for name, value in values.items():
-            if value is not None:
-                yield MetricPoint(f"{key}.{name}", value, size, time_ms)
-    for point in summary.pack_curve:
-        for key, value in point.metrics.items():
-            yield MetricPoint(f"pack_curve.{key}", value, point.size, time_ms)
-    for fold in summary.folds:
-        for key, value in {**fold.metrics, "retained": fold.retained}.items():
-            yield MetricPoint(f"fold.{fold.name.replace('+', '_then_')}.{key}", value, size, time_ms)
+def _now() -> str:
+    return str(time.time_ns() // 1_000_000)

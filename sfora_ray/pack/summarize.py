@@ -9,7 +9,7 @@ import numpy as np
 from sfora_ray.arrays import Int64
 from sfora_ray.config.member import MemberResult, MemberSpec
 from sfora_ray.pack.gather import PackBlocks
-from sfora_ray.pack.run_folder import RunFolder
+from sfora_ray.pack.run_folder import Manifest, RunFolder
 from sfora_ray.pack.summary import CurvePoint, FoldFacts, MemberFacts, PackFacts, Spread, Summary
 from sfora_ray.statistics import t_interval
 
@@ -22,11 +22,11 @@ def summarize(
     folds: Sequence[FoldFacts],
 ) -> Summary:
     """Put the summary of a pack together."""
-    results = run.results()
+    manifest, results = run.manifest(), run.results()
     finished = [results[spec.id] for spec in blocks.members]
     return Summary(
         pack=_pack(run, blocks, dataset_digest, finished),
-        members=tuple(_member(spec, results.get(spec.id)) for spec in run.specs()),
+        members=tuple(_member(manifest, spec, results.get(spec.id)) for spec in run.specs()),
         single={key: _spread([result.metrics[key] for result in finished]) for key in finished[0].metrics},
         pack_curve=tuple(curve),
         folds=tuple(folds),
@@ -67,18 +67,20 @@ def _pack(run: RunFolder, blocks: PackBlocks, dataset_digest: str, finished: Seq
 def _notes(run: RunFolder, finished: Sequence[MemberResult]) -> tuple[str, ...]:
     planned = len(run.manifest().config.seeds)
     missing = planned - len(finished)
-    partial = [f"{missing} of {planned} members failed and are in no number here"] if missing else []
+    partial = [f"{missing} of {planned} members did not finish and are in no number here"] if missing else []
     return (*partial, *dict.fromkeys(note for result in finished for note in result.notes))
 
 
-def _member(spec: MemberSpec, result: MemberResult | None) -> MemberFacts:
-    if result is None:
+def _member(manifest: Manifest, spec: MemberSpec, result: MemberResult | None) -> MemberFacts:
+    if result is None or (result.status == "finished" and not manifest.is_finished(result)):
         return MemberFacts(id=spec.id, seed=spec.seed, status="absent")
     return MemberFacts(
         id=spec.id,
         seed=spec.seed,
         status=result.status,
+        cause=result.cause,
         reason=result.reason,
+        restarts=result.restarts,
         best_epoch=result.best_epoch,
         metrics=result.metrics,
         train_seconds=result.train_seconds,

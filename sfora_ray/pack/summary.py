@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
+from sfora_ray.config.member import Cause
 from sfora_ray.options import Options
 
 SINGLE = "single:"
@@ -51,12 +53,29 @@ class MemberFacts(Options):
     id: str
     seed: int
     status: str
+    cause: Cause = ""
     reason: str = ""
+    restarts: tuple[str, ...] = ()
+    """Why earlier attempts ended before their time, oldest first."""
     best_epoch: int | None = None
     metrics: dict[str, float] = {}
     train_seconds: float = 0.0
     images_per_second: float = 0.0
     warnings: tuple[str, ...] = ()
+
+    @property
+    def why(self) -> str:
+        """Return why it is in no number, e.g. ``signal, restarted twice: killed by SIGKILL``; empty if it finished."""
+        if self.status == "finished":
+            return ""
+        kind = ", ".join(part for part in (self.cause, restarted(self.restarts)) if part)
+        return ": ".join(part for part in (kind, self.reason) if part)
+
+
+def restarted(restarts: Sequence[str]) -> str:
+    """Return how often a member began again, in words; empty if it never did."""
+    times = {0: "", 1: "restarted once", 2: "restarted twice"}
+    return times.get(len(restarts), f"restarted {len(restarts)} times")
 
 
 class Spread(Options):

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from mlflow import MlflowClient
-from mlflow.entities import LoggedModelOutput
+from mlflow.entities import LoggedModel, LoggedModelOutput, LoggedModelStatus
 from mlflow.exceptions import MlflowException
 from mlflow.models import Model, ModelSignature
 from mlflow.types import ColSpec, DataType, Schema, TensorSpec
@@ -24,8 +24,9 @@ from sfora_ray.errors import TrackerError
 from sfora_ray.files import sha256_of
 from sfora_ray.folds import FittedFold
 from sfora_ray.pack.run_folder import RunFolder
-from sfora_ray.serving.packed import PackedFacts, png_of, write_packed
+from sfora_ray.serving.packed import PackedFacts, png_of, prove_weights, write_packed
 from sfora_ray.serving.quiet_pyfunc import save_model
+from sfora_ray.tracking import patience, without_secrets
 
 _DIGEST_TAG = "sfora.model_digest"
 MODEL_TAG = "sfora.model"
@@ -83,12 +84,15 @@ def _log(
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "packed"
         facts = _facts(run, name, members, fold, examples)
+        prove_weights(facts, weights)
         write_packed(folder, facts, weights, fold_path)
         try:
-            _log_folder(folder, client, run_id, facts, examples)
+            with patience():
+                _log_folder(folder, client, run_id, digest, facts, examples)
         except (MlflowException, SQLAlchemyError, OSError) as error:
             raise TrackerError(
-                f"MLflow: model '{name}' could not be logged, got '{error}'. Look at the server."
+                f"MLflow: model '{name}' could not be logged, got '{without_secrets(str(error), uri)}'. "
+                "Look at the server."
             ) from None
     client.set_tag(run_id, _DIGEST_TAG, digest)
 
@@ -109,10 +113,11 @@ def _facts(
     )
 
 
-def _log_folder(folder: Path, client: MlflowClient, run_id: str, facts: PackedFacts, examples: ImageTable) -> None:
+def _log_folder(
+    folder: Path, client: MlflowClient, run_id: str, digest: str, facts: PackedFacts, examples: ImageTable
+) -> None:
     """Make the MLflow model beside the folder and link it to its run; no run is made active."""
-    experiment = client.get_run(run_id).info.experiment_id
-    logged = client.create_logged_model(experiment, name=facts.name, source_run_id=run_id)
+    logged = _model_of(client, run_id, digest, facts.name)
     images = [png_of(examples.images[row]) for row in range(min(_EXAMPLES, len(examples)))]
     target = folder.with_name("model")
     save_model(
@@ -126,9 +131,30 @@ def _log_folder(folder: Path, client: MlflowClient, run_id: str, facts: PackedFa
         input_example=pd.DataFrame({"image": images}),
     )
     client.log_model_artifacts(logged.model_id, str(target))
-    client.finalize_logged_model(logged.model_id, "READY")
+    if logged.status != LoggedModelStatus.READY:
+        client.finalize_logged_model(logged.model_id, "READY")
     client.log_outputs(run_id, [LoggedModelOutput(logged.model_id, 0)])
     client.set_tag(run_id, MODEL_TAG, f"models:/{logged.model_id}")
+
+
+def _model_of(client: MlflowClient, run_id: str, digest: str, name: str) -> LoggedModel:
+    """Return the run's one model of this digest: the oldest begun, also one that a crash left unfinished, or a new one.
+
+    A request that timed out may have been carried out all the same, so there can be more; they go.
+    """
+    experiment = client.get_run(run_id).info.experiment_id
+    if not _models_of(client, experiment, run_id, digest):
+        client.create_logged_model(experiment, name=name, source_run_id=run_id, tags={_DIGEST_TAG: digest})
+    kept, *others = _models_of(client, experiment, run_id, digest)
+    for other in others:
+        client.delete_logged_model(other.model_id)
+    return kept
+
+
+def _models_of(client: MlflowClient, experiment: str, run_id: str, digest: str) -> list[LoggedModel]:
+    wanted = f"source_run_id = '{run_id}' AND tags.`{_DIGEST_TAG}` = '{digest}'"
+    found = client.search_logged_models([experiment], wanted)
+    return sorted(found, key=lambda model: (model.creation_timestamp, model.model_id))
 
 
 def _signature(dim: int) -> ModelSignature:

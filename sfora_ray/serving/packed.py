@@ -6,6 +6,7 @@ It is rebuilt from a folder of JSON and safetensors, with this package alone: no
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Literal
 import numpy as np
 import safetensors.torch
 import torch
+from pydantic import field_validator
 from torch import Tensor
 from torch.nn import functional
 
@@ -21,11 +23,12 @@ from sfora_ray.arrays import Float32
 from sfora_ray.data.images import decode_bytes
 from sfora_ray.data.transforms import InputOptions
 from sfora_ray.errors import DataError, InputError
-from sfora_ray.files import read_json, write_bytes, write_json
+from sfora_ray.files import write_bytes, write_json
 from sfora_ray.folds import FittedFold
 from sfora_ray.models import Embedder, ModelOptions, build_embedder
 from sfora_ray.options import Options
 from sfora_ray.training.precision import autocast_for
+from sfora_ray.training.records import read_record
 
 
 class PackedFacts(Options):
@@ -45,6 +48,14 @@ class PackedFacts(Options):
     dim: int
     """Width of the vector that comes out."""
 
+    @field_validator("members", "fold")
+    @classmethod
+    def _are_file_names(cls, names: tuple[str, ...] | str | None) -> tuple[str, ...] | str | None:
+        for name in (names,) if isinstance(names, str) else names or ():
+            if not re.fullmatch(r"[a-z0-9-]+\.safetensors", name):
+                raise ValueError(f"must be names of files beside packed.json, got '{name}'")
+        return names
+
 
 def write_packed(folder: Path, facts: PackedFacts, weights: Sequence[Path], fold: Path | None) -> None:
     """Write a packed model: its facts, a copy of each member's weights, and of the fold."""
@@ -53,6 +64,16 @@ def write_packed(folder: Path, facts: PackedFacts, weights: Sequence[Path], fold
     if fold is not None and facts.fold is not None:
         write_bytes(folder / facts.fold, fold.read_bytes())
     write_json(folder / "packed.json", facts.model_dump(mode="json"))
+
+
+def prove_weights(facts: PackedFacts, weights: Sequence[Path]) -> None:
+    """Read each member's weights once.
+
+    Raises:
+        InputError: a file is absent, damaged, or of another network.
+    """
+    for path in weights:
+        _embedder(facts, path, torch.device("cpu"))
 
 
 @dataclass(frozen=True)
@@ -78,7 +99,7 @@ class PackedModel:
         Raises:
             InputError: a file is absent or damaged.
         """
-        facts = PackedFacts.model_validate(read_json(folder / "packed.json"))
+        facts = read_record(PackedFacts, folder / "packed.json")
         embedders = tuple(_embedder(facts, folder / name, torch.device(device)) for name in facts.members)
         fold = None if facts.fold is None else FittedFold.load(folder / facts.fold)
         return cls(facts, embedders, fold, torch.device(device))

@@ -26,6 +26,27 @@ class MetricPoint:
     timestamp_ms: int
 
 
+@dataclass(frozen=True)
+class OpenRun:
+    """A run that the tracker shows as running.
+
+    Attributes:
+        id: the tracker's name of it.
+        key: ours.
+        name: what people see.
+        parent: id of the run above it, or None.
+        started_ms: Unix time in milliseconds.
+        tags: all of its tags.
+    """
+
+    id: str
+    key: str
+    name: str
+    parent: str | None
+    started_ms: int
+    tags: Mapping[str, str]
+
+
 class Tracker(Protocol):
     """Where runs, their metrics and their files are shown to people."""
 
@@ -34,7 +55,18 @@ class Tracker(Protocol):
         ...
 
     def open_run(self, key: str, name: str, *, parent: str | None, tags: Mapping[str, str]) -> str:
-        """Return the id of the run with this key, made if there is none; its state becomes RUNNING."""
+        """Return the id of the run with this key, made if there is none; its state becomes RUNNING.
+
+        Where there are several (a request that timed out was carried out all the same), the oldest stays.
+        """
+        ...
+
+    def running(self, prefix: str = "") -> Sequence[OpenRun]:
+        """Return the runs of ours that are shown as RUNNING and whose key starts with ``prefix``, oldest first."""
+        ...
+
+    def tags(self, run: str) -> Mapping[str, str]:
+        """Return a run's tags."""
         ...
 
     def log_params(self, run: str, params: Mapping[str, str]) -> None:
@@ -42,7 +74,7 @@ class Tracker(Protocol):
         ...
 
     def set_tags(self, run: str, tags: Mapping[str, str]) -> None:
-        """Set or replace tags."""
+        """Set or replace tags; an empty value takes the tag away."""
         ...
 
     def log_metrics(self, run: str, points: Sequence[MetricPoint]) -> None:

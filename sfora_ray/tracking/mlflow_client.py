@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,13 +17,13 @@ from functools import cached_property
 from pathlib import Path
 
 from mlflow import MlflowClient
-from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, RunTag
+from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, Run, RunTag
 from mlflow.exceptions import MlflowException
 from sqlalchemy.exc import SQLAlchemyError
 
 from sfora_ray.errors import TrackerError
-from sfora_ray.tracking.address import absolute, artifact_folder, conceal, is_server
-from sfora_ray.tracking.base import MetricPoint, RunStatus
+from sfora_ray.tracking.address import absolute, artifact_folder, is_server
+from sfora_ray.tracking.base import MetricPoint, OpenRun, RunStatus
 from sfora_ray.tracking.curves import Last, new_points
 from sfora_ray.tracking.limits import (
     MAX_METRICS,
@@ -32,12 +33,15 @@ from sfora_ray.tracking.limits import (
     batches,
     shortened,
 )
+from sfora_ray.tracking.quiet import patience
 from sfora_ray.tracking.reach import probe
+from sfora_ray.tracking.secrets import HIDDEN, without_secrets
 
 KEY_TAG = "sfora.key"
 PARENT_TAG = "mlflow.parentRunId"
 MAX_DATASET_NAME = 500
 MAX_DATASET_DIGEST = 36
+_TEXTS = (".json", ".html", ".md", ".csv", ".svg", ".txt", ".log")
 _PAUSES_SECONDS = (0.0, 0.1, 0.3, 1.0, 3.0)
 
 
@@ -51,7 +55,7 @@ class MlflowTracker:
 
     def __init__(self, *, uri: str, experiment: str) -> None:
         self._uri = absolute(uri)
-        self._shown_uri = conceal(self._uri, self._uri)
+        self._shown_uri = without_secrets(self._uri, self._uri)
         self._experiment_name = experiment
         self._last: dict[str, dict[str, Last]] = {}
 
@@ -65,12 +69,28 @@ class MlflowTracker:
         """Return the id of the run with this key, made if there is none; its state becomes RUNNING."""
         all_tags = {**tags, KEY_TAG: key, **({} if parent is None else {PARENT_TAG: parent})}
         with self._told(f"refused to open run '{key}'"):
-            run = self._find(key)
-            if run is None:
-                return self._create(name, all_tags)
+            if not self._with_key(key):
+                self._create(name, all_tags)
+            run, *others = self._with_key(key)
+            for other in others:
+                self._client.set_terminated(other, "KILLED")
+                self._client.delete_run(other)
             self._client.update_run(run, status="RUNNING", name=name)
             self.set_tags(run, all_tags)
             return run
+
+    def running(self, prefix: str = "") -> Sequence[OpenRun]:
+        """Return the runs of ours that are shown as RUNNING and whose key starts with ``prefix``, oldest first."""
+        with self._told("did not list its runs"):
+            experiment = self._find_experiment()
+            found = [] if experiment is None else self._search("attributes.status = 'RUNNING'", experiment)
+        ours = [_open_run(run) for run in found if KEY_TAG in run.data.tags]
+        return [run for run in ours if run.key.startswith(prefix)]
+
+    def tags(self, run: str) -> Mapping[str, str]:
+        """Return a run's tags."""
+        with self._told("did not tell a run's tags"):
+            return dict(self._client.get_run(run).data.tags)
 
     def log_params(self, run: str, params: Mapping[str, str]) -> None:
         """Record parameters; a value over 6000 characters is told by its digest.
@@ -78,7 +98,7 @@ class MlflowTracker:
         Raises:
             TrackerError: a parameter is already there with another value.
         """
-        wanted = shortened(params, MAX_PARAM_LENGTH)
+        wanted = shortened(self._concealed(params), MAX_PARAM_LENGTH)
         with self._told("refused parameters"):
             present = self._client.get_run(run).data.params
             self._refuse_changes(present, wanted)
@@ -87,11 +107,15 @@ class MlflowTracker:
                 self._client.log_batch(run, params=batch)
 
     def set_tags(self, run: str, tags: Mapping[str, str]) -> None:
-        """Set or replace tags; a value over 8000 characters is told by its digest."""
-        entities = [RunTag(name, value) for name, value in shortened(tags, MAX_TAG_LENGTH).items()]
+        """Set or replace tags; an empty value takes the tag away, one over 8000 characters is told by its digest."""
+        wanted = {name: value for name, value in self._concealed(tags).items() if value}
+        entities = [RunTag(name, value) for name, value in shortened(wanted, MAX_TAG_LENGTH).items()]
         with self._told("refused tags"):
             for batch in batches(entities, MAX_PARAMS):
                 self._client.log_batch(run, tags=batch)
+            if len(wanted) < len(tags):
+                for name in self.tags(run).keys() & (tags.keys() - wanted.keys()):
+                    self._client.delete_tag(run, name)
 
     def log_metrics(self, run: str, points: Sequence[MetricPoint]) -> None:
         """Append points; those at or before the last step already there are left out, key by key."""
@@ -116,11 +140,11 @@ class MlflowTracker:
             self._client.log_inputs(run, [DatasetInput(dataset, [InputTag("mlflow.data.context", context)])])
 
     def log_file(self, run: str, path: Path, folder: str = "") -> None:
-        """Store a file as an artifact below ``folder``."""
+        """Store a file as an artifact below ``folder``; secrets are taken out of a text."""
         if not path.is_file():
             raise TrackerError(f"MLflow artifact: there must be such a file, got '{path}'. Write it first.")
-        with self._told(f"refused the file '{path.name}'"):
-            self._client.log_artifact(run, str(path), folder or None)
+        with self._told(f"refused the file '{path.name}'"), patience(), _harmless(path, self._uri) as harmless:
+            self._client.log_artifact(run, str(harmless), folder or None)
 
     def close_run(self, run: str, status: RunStatus) -> None:
         """End the run with its final state."""
@@ -162,17 +186,28 @@ class MlflowTracker:
                 raise
             return None
 
-    def _find(self, key: str) -> str | None:
+    def _with_key(self, key: str) -> list[str]:
+        """Return the runs of this key, the oldest first; there should be one at most."""
         assert "'" not in key, "keys are made of digests and numbers"
-        wanted = f"tags.`{KEY_TAG}` = '{key}'"
-        oldest = ["attributes.start_time ASC"]
-        runs = self._client.search_runs([self._experiment], wanted, max_results=1, order_by=oldest)
-        return str(runs[0].info.run_id) if runs else None
+        found = self._search(f"tags.`{KEY_TAG}` = '{key}'", self._experiment)
+        return [str(run.info.run_id) for run in found]
 
-    def _create(self, name: str, tags: Mapping[str, str]) -> str:
-        run = self._client.create_run(self._experiment, run_name=name, tags=shortened(tags, MAX_TAG_LENGTH))
-        self._last[run.info.run_id] = {}
-        return str(run.info.run_id)
+    def _search(self, wanted: str, experiment: str) -> list[Run]:
+        found: list[Run] = []
+        page: str | None = None
+        while page is None or page:
+            some = self._client.search_runs([experiment], wanted, page_token=page)
+            found.extend(some)
+            page = some.token or ""
+        # Not the server's order: two processes must agree about runs of the same millisecond.
+        return sorted(found, key=lambda run: (run.info.start_time, run.info.run_id))
+
+    def _create(self, name: str, tags: Mapping[str, str]) -> None:
+        told = shortened({key: value for key, value in self._concealed(tags).items() if value}, MAX_TAG_LENGTH)
+        self._client.create_run(self._experiment, run_name=name, tags=told)
+
+    def _concealed(self, values: Mapping[str, str]) -> dict[str, str]:
+        return {name: without_secrets(value, self._uri) for name, value in values.items()}
 
     def _last_of(self, run: str) -> dict[str, Last]:
         if run not in self._last:
@@ -181,7 +216,9 @@ class MlflowTracker:
         return self._last[run]
 
     def _refuse_changes(self, present: Mapping[str, str], wanted: Mapping[str, str]) -> None:
-        changed = sorted(name for name, value in wanted.items() if present.get(name, value) != value)
+        # What is hidden depends on the secrets of the day, so a value with a hidden part is compared with nothing.
+        known = {name: value for name, value in present.items() if HIDDEN not in value + wanted.get(name, "")}
+        changed = sorted(name for name, value in wanted.items() if known.get(name, value) != value)
         if changed:
             name = changed[0]
             raise TrackerError(
@@ -195,10 +232,30 @@ class MlflowTracker:
         try:
             yield
         except (MlflowException, SQLAlchemyError, sqlite3.Error, OSError, ImportError) as error:
-            said = conceal(" ".join(str(error).split()), self._uri)
+            said = without_secrets(" ".join(str(error).split()), self._uri)
             message = f"MLflow {self._shown_uri}: {what}, got '{said:.400}'. {_way_out(said, self._uri)}"
             # The chained error would print the address, password and all, in a traceback.
             raise TrackerError(message) from None
+
+
+def _open_run(run: Run) -> OpenRun:
+    tags = run.data.tags
+    started = int(run.info.start_time)
+    return OpenRun(run.info.run_id, tags[KEY_TAG], run.info.run_name, tags.get(PARENT_TAG), started, tags)
+
+
+@contextmanager
+def _harmless(path: Path, uri: str) -> Iterator[Path]:
+    """Yield the file itself, or, if it is a text that holds a secret, a copy of the same name without it."""
+    text = path.read_text(encoding="utf-8", errors="surrogateescape") if path.suffix in _TEXTS else ""
+    told = without_secrets(text, uri)
+    if told == text:
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / path.name
+        copy.write_text(told, encoding="utf-8", errors="surrogateescape")
+        yield copy
 
 
 def _metric(point: MetricPoint) -> Metric:

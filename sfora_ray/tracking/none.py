@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from sfora_ray.tracking.base import MetricPoint, RunStatus, Tracker, TrackingOptions
+from sfora_ray.tracking.base import MetricPoint, OpenRun, RunStatus, Tracker, TrackingOptions
 
 
 class NoTracker:
@@ -18,6 +18,14 @@ class NoTracker:
     def open_run(self, key: str, name: str, *, parent: str | None, tags: Mapping[str, str]) -> str:  # noqa: ARG002
         """Return ``key``."""
         return key
+
+    def running(self, prefix: str = "") -> Sequence[OpenRun]:  # noqa: ARG002
+        """Return nothing."""
+        return ()
+
+    def tags(self, run: str) -> Mapping[str, str]:  # noqa: ARG002
+        """Return nothing."""
+        return {}
 
     def log_params(self, run: str, params: Mapping[str, str]) -> None:
         """Record nothing."""

@@ -43,7 +43,8 @@ def end_attempt(folder: MemberFolder, cause: Cause, reason: str) -> None:
 
 
 def restarts(events: Sequence[AttemptEvent]) -> tuple[str, ...]:
-    """Return why each attempt but the newest ended, oldest first."""
-    said = {event.holder: event.reason for event in events if event.event == "ended"}
+    """Return why each attempt but the newest ended, oldest first; one that was asked to stop is left out."""
+    said = {event.holder: event for event in events if event.event == "ended"}
     started = [event.holder for event in events if event.event == "started"]
-    return tuple(said.get(holder, SILENT_END) for holder in started[:-1])
+    ends = [said.get(holder) for holder in started[:-1]]
+    return tuple(SILENT_END if end is None else end.reason for end in ends if end is None or end.cause)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from sfora_ray.errors import StoppedError, StorageError
+from sfora_ray.errors import ReplacedError, StoppedError, StorageError
 from sfora_ray.training.attempts import current_attempt
 from sfora_ray.training.checkpoint import LoopState, save_checkpoint
 from sfora_ray.training.epoch import GUARD_EVERY, EpochSoFar
@@ -52,6 +52,7 @@ class Keeper:
                 f"{self._folder.checkpoint_path}",
                 lambda: save_checkpoint(self._folder.checkpoint_path, self._parts, state),
             )
+            self._folder.home.publish()
             self._missed = 0
         except StorageError as error:
             self._missed += 1
@@ -97,7 +98,7 @@ class Keeper:
     def _refuse_if_replaced(self) -> None:
         attempt = current_attempt(self._folder)
         if attempt is not None and attempt.holder != self._holder:
-            raise StoppedError(
+            raise ReplacedError(
                 f"another attempt (process {attempt.pid} on {attempt.host}) has taken over; this one leaves"
             )
 

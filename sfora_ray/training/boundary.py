@@ -9,9 +9,10 @@ from pathlib import Path
 import torch
 
 from sfora_ray.config.member import Cause, MemberResult, MemberSpec
-from sfora_ray.errors import InputError, NonFiniteError, SforaError, StoppedError, StorageError
+from sfora_ray.errors import InputError, NonFiniteError, ReplacedError, SforaError, StoppedError, StorageError
 from sfora_ray.recipes.parallel import leave_group
 from sfora_ray.training.attempts import end_attempt, restarts
+from sfora_ray.training.home import HERE, Home
 from sfora_ray.training.member import train_member
 from sfora_ray.training.member_folder import MemberFolder
 from sfora_ray.training.worker import Worker
@@ -19,7 +20,7 @@ from sfora_ray.training.worker import Worker
 _log = logging.getLogger(__name__)
 
 
-def member_result(spec: MemberSpec, path: Path, worker: Worker) -> MemberResult:
+def member_result(spec: MemberSpec, path: Path, worker: Worker, home: Home = HERE) -> MemberResult:
     """Train a member in the folder ``path`` and return what became of it; ``result.json`` is written as well.
 
     What the input or the mathematics is to blame for is a failed result, for a repeat would fail again. A member that
@@ -29,15 +30,18 @@ def member_result(spec: MemberSpec, path: Path, worker: Worker) -> MemberResult:
         spec: what to train.
         path: the member's folder.
         worker: which of its workers this is.
+        home: where the folder is at home, if not here.
 
     Raises:
         Exception: all else, such as a dead GPU or a storage error: whoever launched the member may try again. Why
             stands in ``attempts.jsonl``.
     """
-    folder = MemberFolder(path)
+    folder = MemberFolder(path, home)
     try:
         result = train_member(spec, folder, worker)
     except StoppedError as stop:
+        if not isinstance(stop, ReplacedError):
+            end_attempt(folder, "", str(stop))
         return MemberResult(id=spec.id, seed=spec.seed, status="stopped", reason=str(stop))
     except (InputError, NonFiniteError) as error:
         _log.error("member %s failed\n%s", spec.id, traceback.format_exc())

@@ -9,7 +9,7 @@ from torch.nn import functional
 from sfora_ray.arrays import EmbeddingTable
 from sfora_ray.config.pack import EvaluationOptions
 from sfora_ray.data.base import ImageTable
-from sfora_ray.data.loader import test_batches
+from sfora_ray.data.loader import OnUnreadable, test_batches
 from sfora_ray.errors import NonFiniteError
 from sfora_ray.retrieval import score
 from sfora_ray.training.parts import Parts
@@ -19,10 +19,16 @@ from sfora_ray.training.precision import autocast_for
 _COLLAPSED_ABOVE = 0.999
 
 
-def embed_table(parts: Parts, table: ImageTable) -> EmbeddingTable:
+def embed_table(parts: Parts, table: ImageTable, on_unreadable: OnUnreadable | None = None) -> EmbeddingTable:
     """Return the L2-normalised student embeddings ``(N, D)`` of a table, under the test transform.
 
+    Args:
+        parts: the member.
+        table: any split.
+        on_unreadable: told of images in whose place another of their class is embedded; for what is not scored.
+
     Raises:
+        DataError: an image cannot be read.
         NonFiniteError: an embedding is NaN or infinite; names the image.
     """
     training, device = parts.config.training, parts.worker.device
@@ -36,6 +42,7 @@ def embed_table(parts: Parts, table: ImageTable) -> EmbeddingTable:
             batch_size=parts.config.evaluation.batch_size,
             num_workers=training.loader_workers,
             pin_memory=device.type == "cuda",
+            on_unreadable=on_unreadable,
         ):
             with autocast():
                 embeddings = parts.embedder.embed(parts.to_device(images))  # (B, D)

@@ -20,8 +20,9 @@ from sfora_ray.training.evaluate import collapse_warning, embed_table, retrieval
 from sfora_ray.training.member_folder import EpochRecord, MemberFolder
 from sfora_ray.training.parts import Parts, build_parts
 from sfora_ray.training.patience import patiently
-from sfora_ray.training.preparation import prepare_data
+from sfora_ray.training.preparation import member_data
 from sfora_ray.training.selection import Best, better, in_turn, is_due
+from sfora_ray.training.unreadable import unreadable_warnings
 from sfora_ray.training.worker import Worker, device_name, torch_settings
 
 
@@ -43,7 +44,7 @@ def train_member(spec: MemberSpec, folder: MemberFolder, worker: Worker) -> Memb
     )
     with torch_settings(config):
         announcer.state("preparing")
-        data = prepare_data(config, announcer.preparing)
+        data = member_data(spec, folder, announcer.preparing)
         parts = build_parts(spec, data, worker)
         state = load_checkpoint(folder.checkpoint_path, parts)
         holder = _take_over(parts, folder, state)
@@ -60,6 +61,7 @@ def _take_over(parts: Parts, folder: MemberFolder, state: LoopState) -> str:
     if not parts.worker.is_first:
         return ""
     holder = begin_attempt(folder, state.steps_done(parts))
+    folder.home.publish()
     kept = [record for record in folder.epochs() if record.epoch <= state.epochs_done]
     lines = "".join(record.model_dump_json() + "\n" for record in kept)
     patiently(str(folder.epochs_path), lambda: write_bytes(folder.epochs_path, lines.encode()))
@@ -129,7 +131,7 @@ def _finish(parts: Parts, folder: MemberFolder, state: LoopState, keeper: Keeper
     assert best is not None, "the last epoch is always evaluated"
     load_best(folder.checkpoint_path, parts, best.epoch)
     test = embed_table(parts, parts.data.dataset.test)
-    train = embed_table(parts, parts.data.dataset.train)
+    train = embed_table(parts, parts.data.dataset.train, parts.data.on_unreadable)
     weights = {name: tensor.contiguous() for name, tensor in parts.embedder.state_dict().items()}
     files: dict[Path, Callable[[], None]] = {
         folder.embeddings_path("test"): lambda: test.save(folder.embeddings_path("test")),
@@ -139,7 +141,7 @@ def _finish(parts: Parts, folder: MemberFolder, state: LoopState, keeper: Keeper
     for path, write in files.items():
         patiently(str(path), write)
     result = _result(parts, folder, state.train_seconds, best, test)
-    return result.model_copy(update={"warnings": (*result.warnings, *keeper.warnings())})
+    return result.model_copy(update={"warnings": (*result.warnings, *keeper.warnings(), *unreadable_warnings(folder))})
 
 
 def _result(parts: Parts, folder: MemberFolder, train_seconds: float, best: Best, test: EmbeddingTable) -> MemberResult:

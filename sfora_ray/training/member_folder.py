@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from sfora_ray.config.member import Cause, MemberResult
-from sfora_ray.files import append_json_line, read_json, read_json_lines, write_json
+from sfora_ray.files import append_json_line, write_json
 from sfora_ray.options import Options
+from sfora_ray.training.home import HERE, Home
+from sfora_ray.training.records import read_record, read_records
 
 
 class EpochRecord(Options):
@@ -74,6 +76,12 @@ class MemberFolder:
     """Paths in a member's folder and the records that lie there."""
 
     path: Path
+    home: Home = field(default=HERE, compare=False)
+
+    @property
+    def place(self) -> str:
+        """Return where the folder is at home: its path, or an address in an object store."""
+        return self.home.place_of(self.path)
 
     @property
     def spec_path(self) -> Path:
@@ -116,6 +124,11 @@ class MemberFolder:
         return self.path / "attempts.jsonl"
 
     @property
+    def unreadable_path(self) -> Path:
+        """Return the path of the list of training images that became unreadable."""
+        return self.path / "unreadable.jsonl"
+
+    @property
     def stop_path(self) -> Path:
         """Return the path of the file whose presence asks the member to save its state and leave."""
         return self.path / "stop"
@@ -128,7 +141,7 @@ class MemberFolder:
         """Return the member's result, or None while there is none."""
         if not self.result_path.is_file():
             return None
-        return MemberResult.model_validate(read_json(self.result_path))
+        return read_record(MemberResult, self.result_path)
 
     def write_result(self, result: MemberResult) -> None:
         """Write ``result.json``: the last thing a member does."""
@@ -136,7 +149,7 @@ class MemberFolder:
 
     def epochs(self) -> list[EpochRecord]:
         """Return the epochs recorded so far, in order."""
-        return [EpochRecord.model_validate(line) for line in read_json_lines(self.epochs_path)]
+        return read_records(EpochRecord, self.epochs_path)
 
     def append_epoch(self, record: EpochRecord) -> None:
         """Append one epoch to ``epochs.jsonl``."""
@@ -144,7 +157,7 @@ class MemberFolder:
 
     def attempts(self) -> list[AttemptEvent]:
         """Return every start and every early end recorded so far, in order."""
-        return [AttemptEvent.model_validate(line) for line in read_json_lines(self.attempts_path)]
+        return read_records(AttemptEvent, self.attempts_path)
 
     def append_attempt(self, event: AttemptEvent) -> None:
         """Append a start or an early end to ``attempts.jsonl``."""

@@ -105,6 +105,7 @@ def _loader(spec: MemberSpec, data: MemberData, sampler: Sampler, worker: Worker
         num_workers=spec.config.training.loader_workers,
         pin_memory=worker.device.type == "cuda",
         shard=(worker.rank, worker.world_size),
+        on_unreadable=data.on_unreadable,
     )
 
 

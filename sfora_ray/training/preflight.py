@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,6 +13,7 @@ from sfora_ray.arrays import Int64
 from sfora_ray.config.pack import PackConfig
 from sfora_ray.data.base import ImageDataset, SplitCounts
 from sfora_ray.data.holdout import hold_out_classes
+from sfora_ray.data.unreadable import without
 from sfora_ray.errors import DataError, WeightsError
 from sfora_ray.models import Embedder, build_embedder, weights_identity
 from sfora_ray.parameters import ParameterGroup
@@ -56,13 +58,17 @@ class MemberPlan:
     notes: tuple[str, ...]
 
 
-def preflight(config: PackConfig) -> MemberPlan:
+def preflight(config: PackConfig, left_out: Sequence[str] = ()) -> MemberPlan:
     """Read the data's table, fill a batch, load the weights and group the parameters; train nothing.
+
+    Args:
+        config: what is to be trained.
+        left_out: ids of images that the pack does without, for they cannot be read.
 
     Raises:
         InputError: data, sampler or weights do not fit; the message names the place and the way out.
     """
-    dataset = config.data.load(config.cache_dir.expanduser())
+    dataset = without(config.data.load(config.cache_dir.expanduser()), left_out)
     validation_classes = 0
     train = dataset.train
     if config.selection.split == "validation":

@@ -6,12 +6,15 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from sfora_ray.config.member import MemberSpec
 from sfora_ray.config.pack import PackConfig
 from sfora_ray.pack.launcher import Launched
 from sfora_ray.pack.local import LocalMembers, places
+from sfora_ray.pack.marker import marked
 from sfora_ray.pack.run_folder import RunFolder
+from sfora_ray.storage import is_address
 
 
 class Launcher:
@@ -43,6 +46,21 @@ class Launcher:
         from sfora_ray.cluster.capacity import refuse_impossible
 
         refuse_impossible(config.resources)
+
+    def refuse_unshared(self, config: PackConfig, folder: Path) -> None:
+        """Prove that runs can be written where the config wants them, in ``folder`` or in its store, by every node.
+
+        Raises:
+            RunFolderError: the folder cannot be written here.
+            StorageError: the store does not answer or refuses.
+            ResourceError: a node of the cluster does not see the same place; the message names it.
+        """
+        if self._local:
+            with marked(folder):
+                return
+        from sfora_ray.cluster.probe import storage_probe
+
+        storage_probe(config.output if is_address(config.output) else folder)
 
     def launch(self, run: RunFolder, specs: Sequence[MemberSpec]) -> Launched:
         """Take the members; the first poll starts them."""

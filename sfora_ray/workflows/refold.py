@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from sfora_ray.config.member import MemberSpec
 from sfora_ray.errors import RunFolderError
-from sfora_ray.folds import parse_fold
+from sfora_ray.folds import FoldOptions, parse_fold
 from sfora_ray.pack.local import blocks_from_folder, train_moments
+from sfora_ray.pack.lock import run_lock
 from sfora_ray.pack.mirror import Mirror
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.pack.summary import Summary
+from sfora_ray.tracking import Tracker
 from sfora_ray.workflows.finish import score_pack, tell_everything, write_pack_report
 
 
@@ -17,21 +20,41 @@ def refold(run: RunFolder, folds: Sequence[str], *, say: Callable[[str], None]) 
     """Fit and score the folds (those of the config if none are named), and renew summary, report and tracker.
 
     Raises:
-        InputError: a fold is not known or does not fit, or no member has finished; nothing is changed then.
+        InputError: a fold is not known or does not fit, no member has finished, or another process writes the folder;
+            nothing is changed then.
     """
-    config = run.manifest().config
-    # The config's own come first, so that what ships stays what it was; folds fitted before stay as well.
-    wanted = [*config.folds, *(parse_fold(text) for text in (*run.fold_names(), *folds))]
+    all_folds(run, folds)
+    _finished(run)  # before waiting for the lock
+    with run_lock(run.path):
+        tracker = run.manifest().config.tracking.build()
+        tracker.check()
+        return _refold(run, all_folds(run, folds), tracker, say)
+
+
+def all_folds(run: RunFolder, more: Sequence[str] = ()) -> tuple[FoldOptions, ...]:
+    """Return the folds of the config, those fitted before, and ``more``: no ending loses one that was added.
+
+    The config's own come first, so that what ships stays what it was.
+
+    Raises:
+        InputError: a fold is not known.
+    """
+    wanted = [*run.manifest().config.folds, *(parse_fold(text) for text in (*run.fold_names(), *more))]
+    return tuple({fold.canonical_name: fold for fold in wanted}.values())
+
+
+def _refold(run: RunFolder, folds: Sequence[FoldOptions], tracker: Tracker, say: Callable[[str], None]) -> Summary:
+    say("reading embeddings")
+    run.home.fetch_results()
+    blocks = blocks_from_folder(run, _finished(run))
+    summary = score_pack(run, blocks, train_moments(blocks), folds, say=say)
+    write_pack_report(run)
+    tell_everything(run, Mirror(run, tracker), run.manifest().config.tracking, "FINISHED")
+    return summary
+
+
+def _finished(run: RunFolder) -> tuple[MemberSpec, ...]:
     finished = run.finished()
     if not finished:
         raise RunFolderError(f"{run.path}: no member has finished. Finish it with `sfora-ray pack resume {run.path}`.")
-    tracker = config.tracking.build()
-    tracker.check()
-    say("reading embeddings")
-    blocks = blocks_from_folder(run, finished)
-    summary = score_pack(run, blocks, train_moments(blocks), wanted, say=say)
-    write_pack_report(run)
-    mirror = Mirror(run, tracker)
-    mirror.open()
-    tell_everything(run, mirror, config.tracking, "FINISHED")
-    return summary
+    return finished

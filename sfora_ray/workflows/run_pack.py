@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from sfora_ray.config.member import MemberSpec
 from sfora_ray.config.pack import PackConfig
-from sfora_ray.errors import RunFolderError, SforaError
-from sfora_ray.pack.following import following
-from sfora_ray.pack.launcher import Launched
-from sfora_ray.pack.mirror import Mirror
-from sfora_ray.pack.run_folder import RunFolder
-from sfora_ray.pack.status import MemberView, member_views
+from sfora_ray.data.unreadable import names_of
+from sfora_ray.errors import InputError, RunFolderError, TrackerError
+from sfora_ray.pack.lock import run_lock
+from sfora_ray.pack.run_folder import Manifest, RunFolder, with_extent
 from sfora_ray.pack.summary import Summary
-from sfora_ray.tracking import RunStatus
-from sfora_ray.training.preflight import MemberPlan, preflight
+from sfora_ray.tracking import Tracker
+from sfora_ray.training.preflight import preflight
 from sfora_ray.training.preparation import prepare_data
-from sfora_ray.workflows.finish import score_pack, tell_everything, write_pack_report
+from sfora_ray.workflows.homes import new_run, written_run
 from sfora_ray.workflows.launchers import Launcher
+from sfora_ray.workflows.train_pack import Say, Watch, train_and_finish
 
-Watch = Callable[[Sequence[MemberView]], None]
-Say = Callable[[str], None]
-
-_SECONDS_BETWEEN_LOOKS = 0.5
 _SECONDS_BETWEEN_WORDS = 2.0
 
 
@@ -34,51 +28,87 @@ def run_pack(config: PackConfig, launcher: Launcher, *, watch: Watch, say: Say) 
 
     Raises:
         InputError: something is wrong that could be seen at once; nothing was written.
-        SforaError: no member finished.
+        SforaError: too few members finished.
     """
+    with new_run(config) as run:
+        return _run_new(run, config, launcher, watch=watch, say=say)
+
+
+def _run_new(
+    run: RunFolder, config: PackConfig, launcher: Launcher, *, watch: Watch, say: Say
+) -> tuple[RunFolder, Summary]:
+    run.refuse_taken()
+    _tell_of_extension(config, say)
     say("checking tracker, data and weights")
     tracker = config.tracking.build()
     tracker.check()
     plan = preflight(config)
-    prepare_data(config, _now_and_then(say))
+    left_out = prepare_data(config, _now_and_then(say)).left_out
+    if left_out:
+        say(f"warning: {len(left_out)} image(s) cannot be read and are left out: {names_of(left_out)}")
+        plan = preflight(config, left_out)
     with launcher.ready():
         launcher.refuse_impossible(config)
-        run = RunFolder.create(config, plan.weights)
-        say(f"run folder {run.path}")
-        return run, _train_and_finish(run, Mirror(run, tracker), launcher, watch=watch, say=say)
+        launcher.refuse_unshared(config, run.path.parent)
+        with run_lock(run.path):
+            RunFolder.create(config, plan.weights, plan.dataset_digest, run.home, left_out)
+            say(f"run folder {run.path}")
+            return run, train_and_finish(run, tracker, launcher, watch=watch, say=say)
 
 
 def run_or_resume(config: PackConfig, launcher: Launcher, *, watch: Watch, say: Say) -> tuple[RunFolder, Summary]:
     """Train the pack, or continue it if it has a run folder: what a job does that is submitted again."""
-    path = config.output.expanduser() / config.run_name
-    if not (path / "manifest.json").exists():
-        return run_pack(config, launcher, watch=watch, say=say)
-    RunFolder.open(path).adopt(config)
-    return resume_pack(path, launcher, watch=watch, say=say)
+    with new_run(config) as run:
+        if not run.manifest_path.exists():
+            return _run_new(run, config, launcher, watch=watch, say=say)
+        RunFolder.open(run.path)
+        with run_lock(run.path):
+            run.adopt(config)
+            return _go_on(run, launcher, watch=watch, say=say)
 
 
-def resume_pack(path: Path, launcher: Launcher, *, watch: Watch, say: Say) -> tuple[RunFolder, Summary]:
+def resume_pack(place: Path | str, launcher: Launcher, *, watch: Watch, say: Say) -> tuple[RunFolder, Summary]:
     """Continue a pack: members that finished stay, the others go on from their last checkpoint.
 
     Raises:
-        InputError: there is no such pack, or its data or weights are not what they were.
-        SforaError: no member finished.
+        InputError: there is no such pack, another process writes it, or its data or weights are not what they were.
+        SforaError: too few members finished.
     """
-    run = RunFolder.open(path)
+    with written_run(place) as run, run_lock(run.path):
+        return _go_on(run, launcher, watch=watch, say=say)
+
+
+def _go_on(run: RunFolder, launcher: Launcher, *, watch: Watch, say: Say) -> tuple[RunFolder, Summary]:
     config = run.manifest().config
-    tracker = config.tracking.build()
-    tracker.check()
+    tracker = patient_tracker(config, say)
+    run.renew_specs()
     if len(run.finished()) == len(run.specs()):
         # Only folds, report and tracker are left, which need neither GPUs nor Ray.
-        return run, _train_and_finish(run, Mirror(run, tracker), Launcher(local=True), watch=watch, say=say)
-    _refuse_changes(run, preflight(config))
+        return run, train_and_finish(run, tracker, Launcher(local=True), watch=watch, say=say)
+    refuse_changes(run, config)
     with launcher.ready():
         launcher.refuse_impossible(config)
-        return run, _train_and_finish(run, Mirror(run, tracker), launcher, watch=watch, say=say)
+        launcher.refuse_unshared(config, run.path.parent)
+        return run, train_and_finish(run, tracker, launcher, watch=watch, say=say)
 
 
-def _refuse_changes(run: RunFolder, plan: MemberPlan) -> None:
-    """Members must start from the same weights and see the same rows as those that have finished."""
+def patient_tracker(config: PackConfig, say: Say) -> Tracker:
+    """Return the tracker of a pack that has begun; one that does not answer is waited for while members train."""
+    tracker = config.tracking.build()
+    try:
+        tracker.check()
+    except TrackerError as error:
+        say(f"warning: {error} The pack goes on; the tracker is told when it answers.")
+    return tracker
+
+
+def refuse_changes(run: RunFolder, config: PackConfig) -> None:
+    """Prove that members of ``config`` start from the same weights and see the same rows as the pack's others.
+
+    Raises:
+        InputError: they do not, or weights or data cannot be read.
+    """
+    plan = preflight(config, run.manifest().left_out)
     weights, digest = run.manifest().weights, run.dataset_digest()
     if plan.weights != weights:
         raise RunFolderError(
@@ -92,63 +122,29 @@ def _refuse_changes(run: RunFolder, plan: MemberPlan) -> None:
         )
 
 
-def _train_and_finish(run: RunFolder, mirror: Mirror, launcher: Launcher, *, watch: Watch, say: Say) -> Summary:
-    """Train, then score, summarise and report. The tracker hears of it last and can spoil none of it."""
-    mirror.open()
-    status: RunStatus = "FAILED"
-    try:
-        with following(mirror):
-            members = _train(run, launcher, watch)
-        finished = run.finished()
-        if not finished:
-            raise SforaError(f"no member finished: {_reasons(run)}")
-        say("gathering embeddings")
-        blocks = members.gather(finished)
-        summary = score_pack(run, blocks, members.moments(blocks), run.manifest().config.folds, say=say)
-        say("writing the report")
-        write_pack_report(run)
-        status = "FINISHED"
-        return summary
-    except KeyboardInterrupt:
-        status = "KILLED"
-        raise
-    finally:
-        _tell(run, mirror, status, say)
+def _tell_of_extension(config: PackConfig, say: Say) -> None:
+    """Say if a pack is there already that differs in nothing but fewer seeds or epochs."""
+    for path in sorted(config.output_folder.glob(f"{config.name}-*/manifest.json")):
+        with suppress(InputError):  # another pack's damaged folder is no matter of this one
+            options = _what_it_lacks(RunFolder.open(path.parent).manifest(), config)
+            if options:
+                say(
+                    f"note: {path.parent} differs in seeds and epochs only; "
+                    f"`sfora-ray pack extend {path.parent}{options}` would train only what is missing"
+                )
+                return
 
 
-def _tell(run: RunFolder, mirror: Mirror, status: RunStatus, say: Say) -> None:
-    if status == "FINISHED":
-        say("logging metrics, models and the report")
-    try:
-        tell_everything(run, mirror, run.manifest().config.tracking, status)
-    except Exception as error:  # the pack is done and on disk: no fault of a tracker may hide that
-        say(f"the tracker missed something: {error} When it is back: sfora-ray mlflow sync {run.path}")
-        with contextlib.suppress(Exception):
-            mirror.close(status)
-
-
-def _train(run: RunFolder, launcher: Launcher, watch: Watch) -> Launched:
-    """Train every member that has not finished, showing them as they go."""
-    done = {spec.id for spec in run.finished()}
-    specs = [spec for spec in run.specs() if spec.id not in done]
-    _forget_failures(run, specs)
-    members = launcher.launch(run, specs)
-    try:
-        while True:
-            states = members.poll()
-            watch(member_views(run, states))
-            if all(state in ("finished", "failed") for state in states.values()):
-                return members
-            time.sleep(_SECONDS_BETWEEN_LOOKS)
-    except BaseException:
-        members.stop()
-        raise
-
-
-def _forget_failures(run: RunFolder, specs: Sequence[MemberSpec]) -> None:
-    for spec in specs:
-        run.member(spec).result_path.unlink(missing_ok=True)
-        run.member(spec).progress_path.unlink(missing_ok=True)
+def _what_it_lacks(manifest: Manifest, config: PackConfig) -> str:
+    """Return the options that would extend a pack to ``config``; empty if none would."""
+    first, now = manifest.original_config(), manifest.config
+    if with_extent(config, first.seeds, first.training.epochs).digest() != manifest.digest:
+        return ""
+    more_epochs = config.training.epochs - now.training.epochs
+    if not set(now.seeds) <= set(config.seeds) or more_epochs < 0 or (more_epochs and now.schedule.name == "cosine"):
+        return ""
+    new = ",".join(str(seed) for seed in config.seeds if seed not in now.seeds)
+    return (f" --seeds {new}" if new else "") + (f" --epochs {config.training.epochs}" if more_epochs else "")
 
 
 def _now_and_then(say: Say) -> Callable[[int, int], None]:
@@ -162,8 +158,3 @@ def _now_and_then(say: Say) -> Callable[[int, int], None]:
             say(f"decoding images: {done} of {total}")
 
     return decoded
-
-
-def _reasons(run: RunFolder) -> str:
-    reasons = [f"{result.id} (seed {result.seed}): {result.reason}" for result in run.results().values()]
-    return "; ".join(reasons) or "none left a result"

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from sfora_ray.pack.ending import pack_status
 from sfora_ray.pack.mirror import Mirror
 from sfora_ray.pack.run_folder import RunFolder
-from sfora_ray.tracking import MlflowOptions
+from sfora_ray.tracking import MlflowOptions, TrackingOptions, patience
 from sfora_ray.workflows.finish import tell_everything
 
 
-def sync_run(run: RunFolder, *, uri: str | None) -> None:
-    """Tell MLflow at ``uri`` (the config's if None) about a run folder.
+def sync_run(run: RunFolder, *, uri: str | None) -> bool:
+    """Tell MLflow at ``uri`` (the config's if None) about a run folder; return whether its runs were ended too.
+
+    A pack that is being written goes on, and so do its runs.
 
     Raises:
         TrackerError: the server does not answer.
     """
-    options = run.manifest().config.tracking
-    if uri is not None or not isinstance(options, MlflowOptions):
-        options = MlflowOptions(**({"uri": uri} if uri else {}))
-    tracker = options.build()
-    tracker.check()
-    mirror = Mirror(run, tracker)
-    mirror.open()
-    tell_everything(run, mirror, options, "FINISHED" if run.summary_path.is_file() else "FAILED")
+    options = tracking_at(run.manifest().config.tracking, uri)
+    under_way = run.is_written()
+    with patience():
+        tell_everything(run, Mirror(run, options.build()), options, None if under_way else pack_status(run))
+    return not under_way
+
+
+def tracking_at(options: TrackingOptions, uri: str | None) -> MlflowOptions:
+    """Return a config's tracker, at another address if one is given; MLflow's defaults where it has none."""
+    known = options.model_dump() if isinstance(options, MlflowOptions) else {}
+    return MlflowOptions(**{**known, **({"uri": uri} if uri else {})})

@@ -27,7 +27,7 @@ Call = Callable[..., Ended]
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Call]:
     """Call ``sfora-ray`` in this process."""
-    handler = signal.getsignal(signal.SIGTERM)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def run(*arguments: object) -> Ended:
         monkeypatch.setattr(sys, "argv", ["sfora-ray", *map(str, arguments)])
@@ -41,5 +41,6 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
         return Ended(code, said.out, said.err)
 
     yield run
-    signal.signal(signal.SIGTERM, handler)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
     logging.captureWarnings(False)

@@ -2,11 +2,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 import yaml
 
+import sfora_ray.cli.pack
 from sfora_ray.config.load import build_config
 from sfora_ray.config.pack import PackConfig
 from sfora_ray.pack.run_folder import RunFolder
@@ -100,7 +102,8 @@ def test_status_of_a_pack_that_has_not_begun(images: Path, tmp_path: Path, call:
     run = RunFolder.create(tiny_config(images, tmp_path), "none")
     ended = call("pack", "status", run.path)
     assert ended.code == 0
-    assert [line.split()[:4] for line in ended.out.splitlines()[1:]] == [
+    assert ended.out.splitlines()[0] == f"{run.path.name}: never started, 2 members planned"
+    assert [line.split()[:4] for line in ended.out.splitlines()[2:]] == [
         ["m00", "seed", "5", "queued"],
         ["m01", "seed", "3", "queued"],
     ]
@@ -111,8 +114,45 @@ def test_status_of_a_finished_pack(folded: RunFolder, call: Call) -> None:
     assert ended.code == 0
     result = folded.results()["m01"]
     assert f"{result.metrics['recall_at_1']:.4f}" in ended.out
+    assert ended.out.splitlines()[0] == f"{folded.path.name}: finished, 2 of 2 members finished"
     for name in ("finished", "single, mean of 2", "concat", "gpa", "wccn", "retained"):
         assert name in ended.out
+
+
+def test_status_as_json(folded: RunFolder, call: Call) -> None:
+    said = json.loads(call("pack", "status", folded.path, "--json").out)
+    assert said["pack"] == {"state": "finished", "finished": 2, "planned": 2, "holder": ""}
+    assert [(member["id"], member["state"], member["recall_at_1"]) for member in said["members"]] == [
+        (spec.id, "finished", folded.results()[spec.id].metrics["recall_at_1"]) for spec in folded.specs()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "nothing to extend it by"),
+        (("--seeds", "7,x"), "must be whole numbers with commas between them, got '7,x'"),
+        (("--seeds", "5,7"), "these members already, got 5"),
+        (("--epochs", "2"), "must be above the 2"),
+    ],
+)
+def test_extend_refuses_with_exit_code_2(options: tuple[str, ...], said: str, folded: RunFolder, call: Call) -> None:
+    before = {path: path.stat().st_mtime_ns for path in folded.path.rglob("*")}
+    ended = call("pack", "extend", folded.path, "--local", *options)
+    assert (ended.code, said in ended.err) == (2, True), ended
+    assert {path: path.stat().st_mtime_ns for path in folded.path.rglob("*")} == before
+
+
+def test_extend_takes_seeds_and_epochs(folded: RunFolder, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def extend_pack(place: str, launcher: object, *, seeds: object, epochs: object, watch: object, say: object) -> Any:
+        asked.append((str(place), seeds, epochs))
+        return folded, folded.summary()
+
+    monkeypatch.setattr(sfora_ray.cli.pack, "extend_pack", extend_pack)
+    assert call("pack", "extend", folded.path, "--seeds", "6, 7", "--epochs", "80").code == 0
+    assert asked == [(str(folded.path), (6, 7), 80)]
 
 
 def test_fold_prints_the_fold_that_was_asked_for(folded: RunFolder, call: Call) -> None:

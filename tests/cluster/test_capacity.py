@@ -44,10 +44,12 @@ def test_a_worker_is_whole_on_one_node() -> None:
 def test_what_is_not_needed_is_not_asked_for() -> None:
     assert need_per_worker(ResourceOptions(cpus_per_worker=2)) == {"CPU": 2.0}
     assert need_per_worker(ResourceOptions(gpus_per_worker=0.25)) == {"CPU": 1.0, "GPU": 0.25}
+    assert need_per_worker(ResourceOptions(memory_gigabytes_per_worker=1.5)) == {"CPU": 1.0, "memory": 1.5e9}
 
 
 def test_amounts_in_words() -> None:
-    assert in_words({"GPU": 0.5, "CPU": 2.0, "memory": 1e9}) == "2 CPU, 0.5 GPU"
+    assert in_words({"GPU": 0.5, "CPU": 2.0, "node:10.0.0.1": 1.0}) == "2 CPU, 0.5 GPU"
+    assert in_words({"CPU": 2.0, "memory": 2.5e9}) == "2 CPU, 2.5 GB memory"
     assert in_words({}) == "0 CPU"
 
 
@@ -62,6 +64,8 @@ def test_amounts_in_words() -> None:
         ({"gpus_per_worker": 0.5}, 4),
         ({"workers_per_member": 2}, 2),
         ({"workers_per_member": 2, "gpus_per_worker": 1}, 1),
+        ({"memory_gigabytes_per_worker": 1e-6}, 5),
+        ({"memory_gigabytes_per_worker": 1e6}, 0),
         ({"max_concurrent_members": 3}, 3),
         ({"max_concurrent_members": 9}, 5),
     ],

@@ -1,3 +1,4 @@
+import time
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import ray
 from sfora_ray.cluster.backend import collective_backend
 from sfora_ray.cluster.capacity import free_resources
 from sfora_ray.cluster.launcher import ClusterMembers
+from sfora_ray.cluster.leftovers import train_actors
 from sfora_ray.config.pack import ResourceOptions
 from sfora_ray.errors import ResourceError, SforaError
 from sfora_ray.folds import Moments
@@ -93,9 +95,17 @@ def test_stop_ends_a_running_member_and_frees_its_gpu(images: Path, tmp_path: Pa
     members = ClusterMembers(run, run.specs())
     assert watch(members, until="running")[-1] == {"m00": "running"}
     assert free_resources()["GPU"] == 0
+    begun = time.monotonic()
     members.stop()
+    assert time.monotonic() - begun < 20
+    assert train_actors() == []
     assert all_is_free()
     assert run.results() == {}
+    folder = run.member(run.specs()[0])
+    assert not folder.stop_path.exists()
+    assert not [event for event in folder.attempts() if event.event == "ended"]
+    members.stop()
+    assert members.poll() == {"m00": "stopped"}
 
 
 @pytest.mark.usefixtures("cluster")
@@ -121,6 +131,7 @@ def test_two_workers_train_as_one(images: Path, tmp_path: Path) -> None:
         ("{gpus_per_worker: 3}", "needs 1 CPU, 3 GPU"),
         ("{cpus_per_worker: 6}", "needs 6 CPU"),
         ("{cpus_per_worker: 3, workers_per_member: 2}", "needs 6 CPU (2 worker(s) of 3 CPU"),
+        ("{memory_gigabytes_per_worker: 1e+6}", "needs 1 CPU, 1e+06 GB memory"),
     ],
 )
 def test_a_member_that_can_never_run_is_refused(resources: str, needed: str, images: Path, tmp_path: Path) -> None:
@@ -129,7 +140,7 @@ def test_a_member_that_can_never_run_is_refused(resources: str, needed: str, ima
         run_pack(config, Launcher(local=False), watch=lambda _: None, say=lambda _: None)
     assert needed in str(caught.value)
     assert "1 node(s) with 5 CPU, 2 GPU" in str(caught.value)
-    assert not config.output.exists()
+    assert not config.output_folder.exists()
 
 
 @ray.remote

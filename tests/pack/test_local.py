@@ -82,16 +82,6 @@ def test_a_member_without_data_fails_and_the_pack_goes_on(tmp_path: Path) -> Non
     assert "Traceback" in run.member(run.specs()[0]).log_path.read_text()
 
 
-def test_a_stopped_member_is_gone_at_once(images: Path, tmp_path: Path) -> None:
-    config = tiny_config(images, tmp_path, "training.epochs=10000")
-    run = RunFolder.create(config, weights="none")
-    members = LocalMembers(run, run.specs())
-    assert "running" in members.poll().values()
-    members.stop()
-    assert "running" not in members.poll().values()
-    assert run.results() == {}
-
-
 @pytest.mark.parametrize(
     ("resources", "said"),
     [

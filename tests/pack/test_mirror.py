@@ -11,9 +11,10 @@ from sfora_ray.folds import Moments
 from sfora_ray.pack.curve import size_curve
 from sfora_ray.pack.folding import fold_pack
 from sfora_ray.pack.gather import PackBlocks
-from sfora_ray.pack.mirror import Mirror, flat
+from sfora_ray.pack.mirror import Mirror
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.pack.summarize import summarize
+from sfora_ray.pack.told import flat
 from sfora_ray.tracking import MlflowOptions
 from sfora_ray.training.member_folder import EpochRecord
 from tests.pack.blocks import pack_blocks
@@ -97,7 +98,7 @@ def told(run: RunFolder) -> dict[str, Run]:
 
 def test_a_parent_a_child_for_each_member_and_each_fold(told: dict[str, Run]) -> None:
     folds = {f"fold:{name}" for name in ("concat", "mean", "gpa", "wccn")}
-    assert set(told) == {"pack", "m00", "m01", "m02"} | folds
+    assert set(told) == {"pack", "m00", "m01", "m02", "curve:2x2"} | folds
     parent = told["pack"].info.run_id
     children = {part for part, run in told.items() if run.data.tags.get("mlflow.parentRunId") == parent}
     assert children == set(told) - {"pack"}
@@ -145,7 +146,7 @@ def test_the_parent_tells_the_story(run: RunFolder, told: dict[str, Run]) -> Non
     for fold in summary.folds:
         assert metrics[f"fold.{fold.name}.recall_at_1"] == pytest.approx(fold.metrics["recall_at_1"])
         assert told[f"fold:{fold.name}"].data.metrics["retained"] == pytest.approx(fold.retained)
-    curve = client_of(run).get_metric_history(told["pack"].info.run_id, "pack_curve.recall_at_1")
+    curve = client_of(run).get_metric_history(told["curve:2x2"].info.run_id, "recall_at_1")
     assert [point.step for point in curve] == [1, 2]
     expected = [point.metrics["recall_at_1"] for point in summary.pack_curve]
     assert [point.value for point in curve] == pytest.approx(expected)

@@ -8,9 +8,8 @@ import pytest
 from sfora_ray.config.member import MemberResult, MemberSpec
 from sfora_ray.errors import RunFolderError
 from sfora_ray.files import read_json, write_json
+from sfora_ray.pack.lock import run_lock
 from sfora_ray.pack.run_folder import RunFolder
-from sfora_ray.pack.status import member_views
-from sfora_ray.training.member_folder import Progress
 from tests.tiny import tiny_config
 
 
@@ -96,23 +95,6 @@ def test_a_summary_that_is_not_there_yet(tmp_path: Path) -> None:
         create(tmp_path).summary()
 
 
-def test_members_are_seen_from_the_folder_alone(tmp_path: Path) -> None:
-    run = create(tmp_path)
-    first, second = run.specs()
-    run.member(first).write_result(
-        MemberResult(id="m00", seed=5, status="finished", best_epoch=2, metrics={"recall_at_1": 0.5})
-    )
-    progress = Progress(state="training", epoch=2, epochs=2, step=2, steps_per_epoch=4, loss=3.0, time_ms=1)
-    run.member(second).write_progress(progress)
-    views = member_views(run, {})
-    assert [(view.id, view.state, view.share_done) for view in views] == [
-        ("m00", "finished", 1.0),
-        ("m01", "training", 0.75),
-    ]
-    assert (views[0].recall_at_1, views[1].loss) == (0.5, 3.0)
-    assert [view.state for view in member_views(run, {"m01": "queued"})] == ["finished", "queued"]
-
-
 def test_a_failed_member_is_not_among_the_finished(tmp_path: Path) -> None:
     run = create(tmp_path)
     first, second = run.specs()
@@ -120,5 +102,32 @@ def test_a_failed_member_is_not_among_the_finished(tmp_path: Path) -> None:
     run.member(second).write_result(MemberResult(id="m01", seed=3, status="finished", dataset_digest="abc"))
     assert run.finished() == (second,)
     assert run.dataset_digest() == "abc"
-    assert member_views(run, {})[0].note == "no luck"
     assert json.loads(run.member(first).result_path.read_text())["status"] == "failed"
+
+
+def test_a_member_with_fewer_epochs_than_now_is_not_finished(tmp_path: Path) -> None:
+    run = create(tmp_path)
+    first, second = run.specs()
+    run.member(first).write_result(MemberResult(id="m00", seed=5, status="finished", epochs=2))
+    run.member(second).write_result(MemberResult(id="m01", seed=3, status="finished"))
+    assert run.finished() == (first, second)
+    run.extend(tiny_config(tmp_path / "photos", tmp_path, "training.epochs=3"))
+    assert RunFolder.open(run.path).finished() == ()
+    run.member(first).write_result(MemberResult(id="m00", seed=5, status="finished", epochs=3))
+    assert run.finished() == (run.specs()[0],)
+
+
+def test_extending_twice_keeps_the_first_origin(tmp_path: Path) -> None:
+    run = create(tmp_path)
+    first = run.manifest()
+    for overrides in (("seeds=[5, 3, 9]",), ("seeds=[5, 3, 9]", "training.epochs=4")):
+        run.extend(tiny_config(tmp_path / "photos", tmp_path, *overrides))
+    manifest = RunFolder.open(run.path).manifest()
+    assert (manifest.digest, manifest.original_config()) == (first.digest, first.config)
+    assert [spec.folder_name for spec in run.specs()] == ["m00-seed5", "m01-seed3", "m02-seed9"]
+
+
+def test_a_lock_alone_does_not_take_a_folder(tmp_path: Path) -> None:
+    config = tiny_config(tmp_path / "photos", tmp_path)
+    with run_lock(RunFolder.of(config).path):
+        assert create(tmp_path).manifest_path.is_file()

@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from mlflow import MlflowClient
-from mlflow.entities import Run
+from mlflow.entities import LoggedModelStatus, Run
+from mlflow.exceptions import MlflowException
 
+from sfora_ray.errors import TrackerError
 from sfora_ray.folds import FittedFold
 from sfora_ray.pack.local import blocks_from_folder
 from sfora_ray.serving.mlflow_models import MODEL_TAG, log_models
@@ -115,3 +117,29 @@ def test_members_that_did_not_finish_are_left_out(tracked: Tracked, images: Path
         "single:wccn": "FINISHED",
     }
     assert FittedFold.load(run.fold_path("gpa")).num_members == 2
+
+
+def test_a_model_that_a_crash_left_unfinished_is_finished_and_a_twin_goes(
+    tracked: Tracked, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, images: Path
+) -> None:
+    """The process dies before the run's tag is written; a request that timed out made a second model."""
+    uri, run = f"sqlite:///{tmp_path}/mlflow.db", tracked.run
+    client, config = MlflowClient(uri), run.manifest().config
+    examples = config.data.load(config.cache_dir).test
+    experiment = client.create_experiment("crash", artifact_location=(tmp_path / "files").as_uri())
+    ids = {part: client.create_run(experiment).info.run_id for part in ("pack", "m00", "m01")}
+
+    def broken(*_: object) -> None:
+        raise MlflowException("the server is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MlflowClient, "log_model_artifacts", broken)
+        with pytest.raises(TrackerError, match="the server is away"):
+            log_models(run, uri, ids, SHIPPED, examples)
+    (begun,) = client.search_logged_models([experiment])
+    client.create_logged_model(experiment, "twin", source_run_id=ids["m00"], tags=begun.tags)
+    log_models(run, uri, ids, SHIPPED, examples)
+    found = client.search_logged_models([experiment])
+    assert len(found) == 3
+    assert begun.model_id in {model.model_id for model in found}
+    assert {model.status for model in found} == {LoggedModelStatus.READY}

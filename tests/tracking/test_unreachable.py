@@ -12,7 +12,7 @@ import pytest
 
 from sfora_ray.errors import TrackerError
 from sfora_ray.tracking.mlflow_client import MlflowTracker
-from tests.tracking.conftest import free_port
+from tests.tracking.servers import free_port
 
 
 def complaint_of(uri: str) -> str:

@@ -29,9 +29,7 @@ def _missing(summary: Summary) -> str:
     absent = [member for member in summary.members if member.status != "finished"]
     if not absent and summary.pack.num_members == summary.pack.num_planned:
         return ""
-    named = "; ".join(
-        f"{member.id} {member.status}" + (f" ({member.reason})" if member.reason else "") for member in absent
-    )
+    named = "; ".join(f"{member.id} {member.status}" + (f" ({member.why})" if member.why else "") for member in absent)
     first = (
         f"Partial pack: {summary.pack.num_members} of {members(summary.pack.num_planned)} finished, "
         "and every number "

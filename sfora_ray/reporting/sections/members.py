@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sfora_ray.pack.run_folder import RunFolder
-from sfora_ray.pack.summary import MemberFacts, Summary
+from sfora_ray.pack.summary import MemberFacts, Summary, restarted
 from sfora_ray.reporting.blocks import Block, Bullets, Column, Drawing, Paragraph, Section, Table
 from sfora_ray.reporting.figures import MemberCurve, draw_learning_curves
 from sfora_ray.reporting.wording import (
@@ -34,10 +34,17 @@ def members_section(run: RunFolder, summary: Summary) -> Section:
 
 
 def _remarks(summary: Summary) -> tuple[str, ...]:
-    """Return why members failed, and their warnings."""
+    """Return why members failed or began again, and their warnings."""
     return tuple(
-        f"{member.id}: {remark}" for member in summary.members for remark in (member.reason, *member.warnings) if remark
+        f"{member.id}: {remark}"
+        for member in summary.members
+        for remark in (member.why, *_restarts(member), *member.warnings)
+        if remark
     )
+
+
+def _restarts(member: MemberFacts) -> tuple[str, ...]:
+    return (f"{restarted(member.restarts)}: {'; '.join(member.restarts)}",) if member.restarts else ()
 
 
 def _table(summary: Summary) -> Table:

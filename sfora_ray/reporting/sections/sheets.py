@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sfora_ray.data.base import ImageDataset, ImageTable
+from sfora_ray.data.unreadable import without
 from sfora_ray.errors import DataError, SforaError
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.pack.summary import Summary
@@ -39,7 +40,8 @@ _EXPLANATION = (
 
 
 def _dataset(run: RunFolder, summary: Summary, cache_dir: Path) -> ImageDataset:
-    dataset = run.manifest().config.data.load(cache_dir)
+    manifest = run.manifest()
+    dataset = without(manifest.config.data.load(cache_dir), manifest.left_out)
     if dataset.digest != summary.pack.dataset_digest:
         raise DataError(
             f"data {dataset.name}: the images or classes changed since the pack was trained, got "

@@ -1,0 +1,149 @@
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import ray
+
+from sfora_ray.cluster import launcher
+from sfora_ray.cluster.causes import End
+from sfora_ray.cluster.launcher import ClusterMembers
+from sfora_ray.cluster.leftovers import train_actors, wait_until_gone
+from sfora_ray.cluster.member import Landing
+from sfora_ray.config.member import MemberSpec
+from sfora_ray.pack.run_folder import RunFolder
+from sfora_ray.training.member_folder import MemberFolder
+from tests.cluster.conftest import all_is_free, new_run, watch
+from tests.cluster.victims import controller_of, epoch_of, scratch_left, task_of, worker_of
+from tests.tiny import tiny_config
+from tests.tiny_runs import train_here
+
+pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("cluster")]
+
+LONG = ("seeds=[5]", "training.epochs=60", "training.evaluate_every=60")
+KILLS: dict[str, Callable[[MemberFolder], psutil.Process]] = {
+    "m00": worker_of,
+    "m01": task_of,
+    "m02": controller_of,
+}
+
+
+@dataclass(frozen=True)
+class Struck:
+    """Three members of one seed, each struck once, and one whose loss is not finite; and what was left of them."""
+
+    run: RunFolder
+    alone: RunFolder
+    poisoned: MemberSpec
+    actors: list[str]
+    scratch: list[Path]
+
+
+@pytest.fixture(scope="module")
+def struck(cluster: None, images: Path, tmp_path_factory: pytest.TempPathFactory) -> Struck:
+    place = tmp_path_factory.mktemp("struck")
+    run = new_run(tiny_config(images, place / "struck", *LONG))
+    (spec,) = run.specs()
+    poisoned = MemberSpec(id="m03", seed=5, config=tiny_config(images, place / "struck", *LONG, "optimizer.lr=1e30"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", str(place))
+        members = ClusterMembers(run, [*(spec.model_copy(update={"id": name}) for name in KILLS), poisoned])
+        _strike_each(run, members, spec)
+        watch(members)
+        wait_until_gone(20)
+    alone = train_here(tiny_config(images, place / "alone", *LONG))
+    return Struck(run, alone, poisoned, train_actors(), scratch_left(place))
+
+
+def _strike_each(run: RunFolder, members: ClusterMembers, spec: MemberSpec) -> None:
+    alive = dict(KILLS)
+    deadline = time.monotonic() + 200
+    while alive and time.monotonic() < deadline:
+        members.poll()
+        for name in list(alive):
+            folder = run.member(spec.model_copy(update={"id": name}))
+            if epoch_of(folder) >= 2:
+                alive.pop(name)(folder).kill()
+        time.sleep(0.1)
+    assert not alive
+
+
+@pytest.mark.parametrize("name", KILLS)
+def test_a_member_struck_in_the_middle_ends_with_the_bits_of_one_left_alone(struck: Struck, name: str) -> None:
+    (spec,) = struck.run.specs()
+    there, here = struck.run.member(spec.model_copy(update={"id": name})), struck.alone.member(spec)
+    for made in ("model.safetensors", "embeddings.train.npz", "embeddings.test.npz"):
+        assert (there.path / made).read_bytes() == (here.path / made).read_bytes(), made
+    starts = [event for event in there.attempts() if event.event == "started"]
+    assert len(starts) == 2
+    assert starts[1].step > 0
+
+
+@pytest.mark.parametrize("name", KILLS)
+def test_its_result_says_why_it_was_started_again(struck: Struck, name: str) -> None:
+    folder = struck.run.member(struck.run.specs()[0].model_copy(update={"id": name}))
+    result = folder.result()
+    assert result is not None
+    (reason,) = result.restarts
+    assert "died" in reason
+    assert [event.cause for event in folder.attempts() if event.event == "ended"] == ["signal"]
+
+
+def test_a_loss_that_is_not_finite_is_not_tried_again(struck: Struck) -> None:
+    folder = struck.run.member(struck.poisoned)
+    result = folder.result()
+    assert result is not None
+    assert (result.status, result.cause, result.restarts) == ("failed", "non_finite", ())
+    assert len([event for event in folder.attempts() if event.event == "started"]) == 1
+
+
+def test_nothing_is_left_behind(struck: Struck) -> None:
+    assert struck.actors == []
+    assert struck.scratch == []
+    assert all_is_free()
+    assert not list(struck.run.path.glob("members/*/ray"))
+
+
+@ray.remote(num_cpus=0, max_retries=0)
+def dies(task: dict[str, Any]) -> dict[str, Any]:
+    with (Path(task["place"]) / "sent").open("a") as sent:
+        sent.write("x")
+    os.kill(os.getpid(), signal.SIGKILL)
+    return {}
+
+
+@ray.remote(num_cpus=0, max_retries=0)
+def cannot(task: dict[str, Any]) -> dict[str, Any]:
+    with (Path(task["place"]) / "sent").open("a") as sent:
+        sent.write("x")
+    return Landing(end=End(cause="exception", reason="a defect", again=False)).model_dump(mode="json")
+
+
+@pytest.mark.parametrize(
+    ("task", "sent", "cause", "reason"),
+    [(dies, 3, "signal", "WorkerCrashedError: "), (cannot, 1, "exception", "a defect")],
+)
+def test_a_member_is_sent_again_as_often_as_may_be(
+    task: Any,
+    sent: int,
+    cause: str,
+    reason: str,
+    images: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(launcher, "run_member", task)
+    run = new_run(tiny_config(images, tmp_path, "seeds=[0]", "resources.max_failures=2"))
+    assert watch(ClusterMembers(run, run.specs()))[-1] == {"m00": "failed"}
+    folder = run.member(run.specs()[0])
+    result = folder.result()
+    assert result is not None
+    assert (folder.path / "sent").read_text() == "x" * sent
+    assert result.cause == cause
+    assert result.reason.startswith(reason)
