@@ -46,7 +46,7 @@ def reconcile(runs: tuple[str, ...], uri: str | None, experiment: str | None, si
         closed = [one for place in runs for one in _reconciled(place, uri, experiment)]
     else:
         given = {"uri": uri, "experiment": experiment}
-        tracking = MlflowOptions(**{name: value for name, value in given.items() if value})
+        tracking = MlflowOptions.given({name: value for name, value in given.items() if value})
         closed = reconcile_server(tracking, silent_minutes)
     _print(closed)
 

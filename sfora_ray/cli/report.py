@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from sfora_ray.workflows.finish import write_pack_report
 from sfora_ray.workflows.homes import written_run
+from sfora_ray.workflows.refold import rebuild_report
 
 
 @click.command()
@@ -13,7 +13,6 @@ from sfora_ray.workflows.homes import written_run
 def command(run: str) -> None:
     """Rebuild report/index.html and report/report.md from the run folder RUN alone."""
     with written_run(run) as folder:
-        folder.home.fetch_results()
-        paths = write_pack_report(folder)
+        paths = rebuild_report(folder)
     click.echo(paths.html)
     click.echo(paths.markdown)

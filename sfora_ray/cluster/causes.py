@@ -8,6 +8,7 @@ Ray's memory monitor; only the text tells, in words fixed in Ray's sources (``gc
 from __future__ import annotations
 
 from ray.exceptions import (
+    ActorUnavailableError,
     GetTimeoutError,
     LocalRayletDiedError,
     NodeDiedError,
@@ -28,7 +29,8 @@ from sfora_ray.training.boundary import cause_of, reason_of
 
 _KINDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Cause], ...] = (
     (OutOfMemoryError, "out_of_memory"),
-    ((NodeDiedError, LocalRayletDiedError, PreemptionError), "node_lost"),
+    # Of a process that died its node tells within a second; "unavailable" means that the node has not.
+    ((NodeDiedError, LocalRayletDiedError, PreemptionError, ActorUnavailableError), "node_lost"),
     ((WorkerCrashedError, RayActorError), "signal"),
     ((OutOfDiskError, ObjectStoreFullError), "storage"),
     ((GetTimeoutError, TimeoutError), "timeout"),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationError, field_validator
 
 from sfora_ray.errors import TrackerError
 from sfora_ray.tracking.address import conceal, fault_of
@@ -37,6 +38,20 @@ class MlflowOptions(TrackingOptions):
         if fault:
             raise ValueError(fault)
         return uri
+
+    @classmethod
+    def given(cls, values: Mapping[str, str]) -> MlflowOptions:
+        """Return the options of a command line.
+
+        Raises:
+            TrackerError: one of them is wrong.
+        """
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            problem = error.errors(include_url=False)[0]
+            place, message = ".".join(map(str, problem["loc"])), problem["msg"].removeprefix("Value error, ")
+            raise TrackerError(f"tracking.{place}: {message}, got {problem['input']!r}. Correct it.") from None
 
     def build(self) -> Tracker:
         """Load MLflow and make the tracker; nothing is sent yet."""

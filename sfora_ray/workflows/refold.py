@@ -1,4 +1,4 @@
-"""``fold``: other folds on a pack that is trained already."""
+"""``fold`` and ``report``: what a pack that is trained already is made into, anew."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sfora_ray.pack.lock import run_lock
 from sfora_ray.pack.mirror import Mirror
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.pack.summary import Summary
+from sfora_ray.reporting import ReportPaths
 from sfora_ray.tracking import Tracker
 from sfora_ray.workflows.finish import score_pack, tell_everything, write_pack_report
 
@@ -29,6 +30,18 @@ def refold(run: RunFolder, folds: Sequence[str], *, say: Callable[[str], None]) 
         tracker = run.manifest().config.tracking.build()
         tracker.check()
         return _refold(run, all_folds(run, folds), tracker, say)
+
+
+def rebuild_report(run: RunFolder) -> ReportPaths:
+    """Write the report from the run folder alone.
+
+    Raises:
+        InputError: there is no summary yet, or another process writes the folder.
+    """
+    run.summary()  # before waiting for the lock
+    with run_lock(run.path):
+        run.home.fetch_results()
+        return write_pack_report(run)
 
 
 def all_folds(run: RunFolder, more: Sequence[str] = ()) -> tuple[FoldOptions, ...]:

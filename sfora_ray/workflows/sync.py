@@ -27,4 +27,4 @@ def sync_run(run: RunFolder, *, uri: str | None) -> bool:
 def tracking_at(options: TrackingOptions, uri: str | None) -> MlflowOptions:
     """Return a config's tracker, at another address if one is given; MLflow's defaults where it has none."""
     known = options.model_dump() if isinstance(options, MlflowOptions) else {}
-    return MlflowOptions(**{**known, **({"uri": uri} if uri else {})})
+    return MlflowOptions.given({**known, **({"uri": uri} if uri else {})})

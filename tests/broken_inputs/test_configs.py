@@ -70,6 +70,12 @@ VALUES: list[tuple[str, str, Any, tuple[str, ...]]] = [
     ("null_for_part", "data", None, ("data: ",)),
     ("fold", "folds", ["gpa:../../x"], ("folds[0]",)),
     ("huge_image", "input.image_size", 10**9, ("input.image_size: ",)),
+    ("huge_width", "model.dim", 10**9, ("model.dim: ",)),
+    ("huge_head", "loss.hidden", 10**9, ("loss.hidden: ",)),
+    ("huge_network", "model.backbone.widths", [10**9, 4, 8, 8], ("model.backbone.widths[0]: ",)),
+    ("keys_in_a_store", "output", "s3://KEY:geheim@bucket/x", ("output: ",)),
+    ("no_bucket", "output", "s3://", ("output: ",)),
+    ("unknown_store", "output", "gopher://x/y", ("output: ",)),
     ("policy", "input.unreadable", "ignore", ("input.unreadable: 'ignore' is not one of",)),
     ("no_tolerance", "input.max_unreadable", 0, ("input.max_unreadable: ",)),
     ("split_outside", "data.split", {"kind": "csv", "path": "../../etc/passwd"}, ("data.split.path: must be a rel",)),
@@ -93,6 +99,24 @@ def test_a_value_that_cannot_be(
     set_at(values, path, value)
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(values))
     refused("pack", "run", "tiny.yaml", "--local", words=("tiny.yaml: 1 problem(s)", *words))
+
+
+BEYOND: list[tuple[str, tuple[str, ...]]] = [
+    ("sampler.batch_size=12000000000", ("sampler per_class: ",)),
+    ("resources.cpus_per_worker=100000000", ("resources.cpus_per_worker: ",)),
+    ("resources.workers_per_member=12", ("resources.workers_per_member: ",)),
+    ("resources.gpus_per_worker=1e6", ("resources.gpus_per_worker: ",)),
+    ("data.root=/dev/null", ("/dev/null: not a folder",)),
+    ("data.root=tiny.yaml", ("tiny.yaml: not a folder",)),
+]
+
+
+@pytest.mark.parametrize(("override", "words"), BEYOND, ids=[override for override, _ in BEYOND])
+def test_a_value_beyond_what_is_there(
+    override: str, words: tuple[str, ...], images: Path, tmp_path: Path, refused: Refused
+) -> None:
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(tiny_values(images, tmp_path)))
+    refused("pack", "run", "tiny.yaml", override, "--local", words=words)
 
 
 OVERRIDES: list[tuple[str, tuple[str, ...]]] = [

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from sfora_ray.pack.run_folder import RunFolder
 from tests.broken_inputs.conftest import Refused, Values
 from tests.cli.conftest import Call
 from tests.tiny import tiny_values
@@ -65,6 +66,31 @@ FILES: list[tuple[str, bytes]] = [
 def test_an_image_file(content: bytes, photos: Path, refused: Refused) -> None:
     (refused.place / PHOTO).write_bytes(content)
     refused("pack", "run", config(refused.place), "--local", words=("class04/3.png: not a readable image, got ",))
+
+
+@pytest.mark.slow
+def test_a_pack_that_may_skip_leaves_them_out_and_says_so(photos: Path, call: Call, tmp_path: Path) -> None:
+    gone = ("class04/3.png", "class05/2.png")
+    for name in gone:
+        (photos / name).write_bytes(b"")
+    path = config(tmp_path)
+    ended = call("pack", "run", path, "--local", "input.unreadable=skip", "seeds=[5]", "folds=[]")
+    assert ended.code == 0, ended
+    told = f"2 image(s) cannot be read and are left out: {', '.join(gone)}"
+    assert told in ended.out
+    (folder,) = (tmp_path / "runs").iterdir()
+    run = RunFolder.open(folder)
+    assert run.manifest().left_out == gone
+    assert run.summary().pack.notes == (f"2 unreadable images left out: {', '.join(gone)}",)
+    assert run.summary().pack.train_images + run.summary().pack.test_images == 94
+    assert "The picture sheet is missing" not in (folder / "report" / "report.md").read_text(encoding="utf-8")
+    (photos / "class04" / "3.png").unlink()
+    (folder / "members" / "m00-seed5" / "result.json").unlink()
+    assert call("pack", "resume", folder, "--local").code == 0
+    (photos / "class04" / "4.png").unlink()
+    (folder / "members" / "m00-seed5" / "result.json").unlink()
+    ended = call("pack", "resume", folder, "--local")
+    assert (ended.code, "its members saw data with digest" in ended.err) == (2, True), ended
 
 
 def four_inks(path: Path) -> None:

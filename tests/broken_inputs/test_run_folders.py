@@ -212,3 +212,28 @@ def test_a_summary(spoil: Callable[[Path], object], words: tuple[str, ...], run:
     spoil(run)
     for command in (("pack", "status"), ("report",)):
         refused(*command, run.name, words=words)
+
+
+COMMANDS: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
+    (("mlflow", "sync", "{run}", "--uri", "./mlruns"), ("uri", "must be a server")),
+    (("mlflow", "sync", "{run}", "--uri", "gopher://x"), ("uri", "must be a server")),
+    (("mlflow", "sync", "{run}", "--uri", "http://me:geheim@host"), ("must not hold a password",)),
+    (("mlflow", "reconcile", "{run}", "--uri", "./mlruns"), ("uri", "must be a server")),
+    (("mlflow", "reconcile", "--uri", "sqlite://"), ("uri", "must name a database file")),
+    (("pack", "extend", "{run}", "--seeds", "1,x"), ("seeds",)),
+    (("pack", "extend", "{run}", "--seeds", "-1"), ("seeds",)),
+    (("pack", "extend", "{run}", "--seeds", "99999999999999999999"), ("seeds",)),
+    (("pack", "extend", "{run}", "--epochs", "1"), ("epochs",)),
+    (("pack", "extend", "{run}"), ("--seeds",)),
+    (("pack", "status", "s3://me:geheim@bucket/x"), ("",)),
+    (("pack", "status", "gopher://bucket/x"), ("gopher",)),
+    (("pack", "resume", "{run}/manifest.json"), ("no run folder here",)),
+    (("pack", "status", "/dev/null"), ("no run folder here",)),
+    (("pack", "status", "no\0where"), ("no run folder here",)),
+]
+
+
+@pytest.mark.parametrize(("command", "words"), COMMANDS, ids=[" ".join(command[1:]) for command, _ in COMMANDS])
+def test_a_command(command: tuple[str, ...], words: tuple[str, ...], run: Path, refused: Refused) -> None:
+    ended = refused(*(part.format(run=run.name) for part in command), words=words)
+    assert "geheim" not in ended.err + ended.out

@@ -58,7 +58,7 @@ def group(**ranks: Exception) -> WorkerGroupError:
         (WorkerCrashedError(), "signal", True),
         (actor_died(), "signal", True),
         (ActorDiedError(), "signal", True),
-        (ActorUnavailableError("gone", None), "signal", True),
+        (ActorUnavailableError("gone", None), "node_lost", True),
         (made(OutOfMemoryError, "memory"), "out_of_memory", True),
         (actor_died(DIED + "NODE_OUT_OF_MEMORY Worker exit detail: too much."), "out_of_memory", True),
         (actor_died("Task was killed due to the node running low on memory."), "out_of_memory", True),

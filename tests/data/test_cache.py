@@ -92,6 +92,18 @@ def test_a_build_that_died_is_done_again(tmp_path: Path) -> None:
     np.testing.assert_array_equal(build(dataset, tmp_path / "cache").dataset.test.images[0], dataset.test.images[0])
 
 
+@pytest.mark.parametrize("name", ["index.npy", "pixels.bin"])
+@pytest.mark.parametrize("size", [0, 10, 100])
+def test_a_cache_that_was_cut_off_is_made_again(tmp_path: Path, name: str, size: int) -> None:
+    dataset = folder(tmp_path / "images")
+    place = build(dataset, tmp_path / "cache").folder
+    assert place is not None
+    os.truncate(place / name, size)
+    again = build(dataset, tmp_path / "cache")
+    assert again.num_decoded == 13
+    np.testing.assert_array_equal(again.dataset.test.images[0], dataset.test.images[0])
+
+
 def test_sources_in_memory_pass_through(tmp_path: Path) -> None:
     dataset = dataset_in_memory()
     assert build(dataset, tmp_path).dataset is dataset

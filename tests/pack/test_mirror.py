@@ -52,7 +52,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
             MemberResult(id=spec.id, seed=spec.seed, status="finished", best_epoch=3, metrics=values)
         )
     folder.member(folder.specs()[2]).write_result(
-        MemberResult(id="m02", seed=2, status="failed", reason="epoch 1, step 1: the loss is nan.")
+        MemberResult(
+            id="m02",
+            seed=2,
+            status="failed",
+            cause="non_finite",
+            reason="epoch 1, step 1: the loss is nan.",
+            restarts=("signal 9", "its node was lost"),
+        )
     )
     blocks = pack_blocks(2)
     outcomes = fold_pack(blocks, _moments(blocks), config.folds, config.evaluation, "cpu")
@@ -107,7 +114,24 @@ def test_a_parent_a_child_for_each_member_and_each_fold(told: dict[str, Run]) ->
 def test_a_failed_member_is_a_failed_run_with_its_reason(told: dict[str, Run]) -> None:
     assert {part for part, run in told.items() if run.info.status == "FAILED"} == {"m02"}
     assert {run.info.status for part, run in told.items() if part != "m02"} == {"FINISHED"}
-    assert told["m02"].data.tags["sfora.reason"] == "epoch 1, step 1: the loss is nan."
+    tags = told["m02"].data.tags
+    assert (tags["sfora.cause"], tags["sfora.reason"]) == ("non_finite", "epoch 1, step 1: the loss is nan.")
+    assert (tags["sfora.restarts"], tags["sfora.restart_reasons"]) == ("2", "signal 9; its node was lost")
+    assert told["m00"].data.tags["sfora.restarts"] == "0"
+
+
+def test_a_member_that_goes_on_no_longer_says_why_it_had_failed(run: RunFolder, told: dict[str, Run]) -> None:
+    (failed,) = (run.member(spec) for spec in run.specs() if spec.id == "m02")
+    result = failed.result()
+    assert result is not None
+    failed.result_path.unlink()
+    try:
+        Mirror(run, run.manifest().config.tracking.build()).open()
+        tags = runs_of(run)["m02"].data.tags
+        assert not {"sfora.status", "sfora.cause", "sfora.reason"} & tags.keys()
+        assert runs_of(run)["m02"].info.status == "RUNNING"
+    finally:
+        failed.write_result(result)
 
 
 def test_parameters_are_flat_and_members_have_their_seed(told: dict[str, Run]) -> None:

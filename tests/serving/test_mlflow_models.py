@@ -99,7 +99,7 @@ def test_members_that_did_not_finish_are_left_out(tracked: Tracked, images: Path
         tiny_config(images, tmp_path, "name=partial", "seeds=[0, 1, 2]", f"tracking={{uri: '{tracked.uri}'}}")
     )
     lost = run.specs()[1]
-    run.member(lost).write_result(failed(lost, "its node was lost"))
+    run.member(lost).write_result(failed(lost, run.member(lost), "node_lost", "its node was lost"))
     summary = refold(run, ("gpa", "uncentred:4"), say=lambda _: None)
     assert (summary.pack.num_members, summary.pack.num_planned) == (2, 3)
     runs = runs_of(tracked, "partial")

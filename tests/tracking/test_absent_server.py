@@ -56,13 +56,14 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 def test_a_server_that_comes_goes_and_comes_back_has_every_point_once(mortal: Server, tmp_path: Path) -> None:
     run = paper_pack(tmp_path, mortal.uri, "away")
+    specs = run.specs()
     longest: list[float] = []
     done = threading.Event()
 
     def train() -> None:
         while not done.wait(0.2):
             start = time.perf_counter()
-            for spec in run.specs():
+            for spec in specs:
                 run.member(spec).append_epoch(epoch(len(longest) + 1))
             longest.append(time.perf_counter() - start)
 
@@ -74,16 +75,18 @@ def test_a_server_that_comes_goes_and_comes_back_has_every_point_once(mortal: Se
     mirror = mirror_of(run)
     with following(mirror, every_seconds=0.1):
         trainer.start()
-        for _ in range(2):
-            before = len(longest)
-            wait_until(lambda before=before: len(longest) > before + 4)  # type: ignore[misc]
+        try:
+            for _ in range(2):
+                before = len(longest)
+                wait_until(lambda before=before: len(longest) > before + 4)  # type: ignore[misc]
+                mortal.start()
+                wait_until(lambda before=before: told() > before)  # type: ignore[misc]
+                mortal.stop()
             mortal.start()
-            wait_until(lambda before=before: told() > before)  # type: ignore[misc]
-            mortal.stop()
-        mortal.start()
-        done.set()
-        trainer.join()
-        for spec in run.specs():
+        finally:
+            done.set()
+            trainer.join()
+        for spec in specs:
             finish(run, spec)
         assert tell_within(run, mirror, "FAILED", say=print)
     assert statistics.median(longest) < 0.5  # not the longest, which the machine decides

@@ -2,16 +2,20 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+import sfora_ray.workflows.finish
+import sfora_ray.workflows.train_pack
 from sfora_ray.cli.summary_table import print_summary
 from sfora_ray.config.member import MemberSpec
 from sfora_ray.errors import SforaError
 from sfora_ray.folds import Moments
 from sfora_ray.pack.gather import PackBlocks
+from sfora_ray.pack.keeper import Keeper
 from sfora_ray.pack.launcher import Launched, MemberState
 from sfora_ray.pack.local import blocks_from_folder, train_moments
 from sfora_ray.pack.run_folder import RunFolder
@@ -131,7 +135,12 @@ def test_resume_completes_it_and_renews_everything(partial: RunFolder) -> None:
 
 
 @pytest.mark.usefixtures("mlflow_store")
-def test_an_absent_tracker_is_a_warning_to_a_pack_that_has_begun(images: Path, tmp_path: Path) -> None:
+def test_an_absent_tracker_is_a_warning_to_a_pack_that_has_begun(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The keeper of a driver whose tracker stays away would go on asking for minutes.
+    monkeypatch.setattr(sfora_ray.workflows.train_pack, "kept", lambda _: nullcontext(Keeper(None)))
+    monkeypatch.setitem(sfora_ray.workflows.finish._PATIENCE_SECONDS, "FINISHED", 0.1)
     config = tiny_config(images, tmp_path, "seeds=[5]", "tracking={uri: 'http://127.0.0.1:9'}")
     run = RunFolder.create(config, preflight(config).weights)
     said: list[str] = []
