@@ -18,7 +18,7 @@ _SECONDS_BETWEEN_LOOKS = 0.2
 
 def run(*, quick: bool = False) -> BenchmarkResult:
     """Train two HERDs on letters, two at a time, once each way; not quick, a member takes some minutes."""
-    epochs = 1 if quick else 40
+    epochs = 2 if quick else 40
     with tempfile.TemporaryDirectory() as scratch:
         theirs = _train(Path(scratch) / "plain", epochs, local=True)
         ours = _train(Path(scratch) / "ray", epochs, local=False)

@@ -117,7 +117,7 @@ def cached(
     damage = Tolerance(tolerate)
     num_decoded = 0
     with exclusive_lock(folder.with_name(f"{folder.name}.lock")):
-        if _is_whole(folder, len(files.paths)):
+        if _is_whole(folder, len(files.paths), files.channels):
             _look_into_holes(folder, files, damage)
         else:
             sizes = _sizes(files, damage)
@@ -197,13 +197,15 @@ def _or_nothing(size: int | UnreadableImage, damage: Tolerance) -> int:
     return 0
 
 
-def _is_whole(folder: Path, num_images: int) -> bool:
+def _is_whole(folder: Path, num_images: int, channels: int) -> bool:
     """Return whether the cache is there; one that a crash of the machine has cut off is made again."""
     try:
         index, size = read_index(folder), (folder / _PIXELS).stat().st_size
     except (OSError, ValueError, EOFError):
         return False
-    return index.shape == (num_images, 3) and bool((index[:, 0] <= size).all())
+    if index.shape != (num_images, 3):
+        return False
+    return bool((index[:, 0] + index[:, 1] * index[:, 2] * channels <= size).all())
 
 
 def _look_into_holes(folder: Path, files: _Files, damage: Tolerance) -> None:

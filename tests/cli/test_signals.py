@@ -155,6 +155,18 @@ def test_ctrl_c_on_ray(begin: Begin) -> None:
     ends_in_order(night, signal.SIGINT, night.as_a_terminal_does)
 
 
+@pytest.mark.ray
+def test_the_second_signal_leaves_nothing_of_a_local_ray(begin: Begin) -> None:
+    night = begin("training.progress_seconds=3600", options=())
+    below = night.below()
+    for _ in range(2):
+        night.process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+    assert night.process.wait(timeout=3) == 130
+    wait_until(lambda: gone(below), night.log, seconds=30)
+    assert night.states() == {"pack": "KILLED", "member": "KILLED"}
+
+
 HANGING = """
 import os, signal, time
 import sfora_ray.cli.signals as signals

@@ -74,6 +74,7 @@ def _strike_each(run: RunFolder, members: ClusterMembers, spec: MemberSpec) -> N
     assert not alive
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KILLS)
 def test_a_member_struck_in_the_middle_ends_with_the_bits_of_one_left_alone(struck: Struck, name: str) -> None:
     (spec,) = struck.run.specs()
@@ -85,6 +86,7 @@ def test_a_member_struck_in_the_middle_ends_with_the_bits_of_one_left_alone(stru
     assert starts[1].step > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KILLS)
 def test_its_result_says_why_it_was_started_again(struck: Struck, name: str) -> None:
     folder = struck.run.member(struck.run.specs()[0].model_copy(update={"id": name}))
@@ -95,6 +97,7 @@ def test_its_result_says_why_it_was_started_again(struck: Struck, name: str) -> 
     assert [event.cause for event in folder.attempts() if event.event == "ended"] == ["signal"]
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_is_not_tried_again(struck: Struck) -> None:
     folder = struck.run.member(struck.poisoned)
     result = folder.result()
@@ -103,6 +106,7 @@ def test_a_loss_that_is_not_finite_is_not_tried_again(struck: Struck) -> None:
     assert len([event for event in folder.attempts() if event.event == "started"]) == 1
 
 
+@pytest.mark.slow
 def test_nothing_is_left_behind(struck: Struck) -> None:
     assert struck.actors == []
     assert struck.scratch == []

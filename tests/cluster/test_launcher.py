@@ -103,7 +103,8 @@ def test_stop_ends_a_running_member_and_frees_its_gpu(images: Path, tmp_path: Pa
     assert run.results() == {}
     folder = run.member(run.specs()[0])
     assert not folder.stop_path.exists()
-    assert not [event for event in folder.attempts() if event.event == "ended"]
+    (end,) = [event for event in folder.attempts() if event.event == "ended"]
+    assert end.reason.startswith("stopped at epoch")
     members.stop()
     assert members.poll() == {"m00": "stopped"}
 
