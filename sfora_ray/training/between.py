@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 _MISSED_AT_MOST = 3
 
 
-class Keeper:
+class Saver:
     """Saves a member's loop state, and looks whether it may go on.
 
     Args:

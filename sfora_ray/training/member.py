@@ -13,7 +13,7 @@ from sfora_ray.config.member import MemberResult, MemberSpec
 from sfora_ray.files import write_bytes
 from sfora_ray.training.announcer import Announcer, now_ms
 from sfora_ray.training.attempts import begin_attempt, restarts
-from sfora_ray.training.between import Keeper
+from sfora_ray.training.between import Saver
 from sfora_ray.training.checkpoint import LoopState, load_best, load_checkpoint, save_best
 from sfora_ray.training.epoch import EpochOutcome, EpochSoFar, train_epoch
 from sfora_ray.training.evaluate import collapse_warning, embed_table, retrieval_metrics
@@ -48,12 +48,12 @@ def train_member(spec: MemberSpec, folder: MemberFolder, worker: Worker) -> Memb
         parts = build_parts(spec, data, worker)
         state = load_checkpoint(folder.checkpoint_path, parts)
         holder = _take_over(parts, folder, state)
-        keeper = Keeper(parts, folder, holder)
+        saver = Saver(parts, folder, holder)
         while state.epochs_done < config.training.epochs:
-            keeper.leave_if_asked(state)
-            state = _next_epoch(parts, folder, announcer, keeper, state)
+            saver.leave_if_asked(state)
+            state = _next_epoch(parts, folder, announcer, saver, state)
         announcer.state("embedding", config.training.epochs, parts.sampler.steps_per_epoch)
-        return _finish(parts, folder, state, keeper) if worker.is_first else _not_first(spec)
+        return _finish(parts, folder, state, saver) if worker.is_first else _not_first(spec)
 
 
 def _take_over(parts: Parts, folder: MemberFolder, state: LoopState) -> str:
@@ -69,11 +69,11 @@ def _take_over(parts: Parts, folder: MemberFolder, state: LoopState) -> str:
 
 
 def _next_epoch(
-    parts: Parts, folder: MemberFolder, announcer: Announcer, keeper: Keeper, state: LoopState
+    parts: Parts, folder: MemberFolder, announcer: Announcer, saver: Saver, state: LoopState
 ) -> LoopState:
     """Train an epoch to its end, evaluate if it is time, remember the best, record the epoch and save the state."""
     config, epoch = parts.config, state.epochs_done + 1
-    outcome = train_epoch(parts, epoch, announcer, start=state.under_way, between=keeper.between(state))
+    outcome = train_epoch(parts, epoch, announcer, start=state.under_way, between=saver.between(state))
     ended = replace(
         state, epochs_done=epoch, under_way=EpochSoFar(), train_seconds=state.train_seconds + outcome.seconds
     )
@@ -87,7 +87,7 @@ def _next_epoch(
     record = _record(parts, epoch, outcome, metrics)
     patiently(str(folder.epochs_path), lambda: folder.append_epoch(record))
     if epoch % config.training.checkpoint_every == 0 or epoch == config.training.epochs:
-        keeper.save(ended)
+        saver.save(ended)
     return ended
 
 
@@ -125,7 +125,7 @@ def _record(parts: Parts, epoch: int, outcome: EpochOutcome, metrics: dict[str, 
     )
 
 
-def _finish(parts: Parts, folder: MemberFolder, state: LoopState, keeper: Keeper) -> MemberResult:
+def _finish(parts: Parts, folder: MemberFolder, state: LoopState, saver: Saver) -> MemberResult:
     """Embed both splits with the selected student and write the member's files, the result last."""
     best = state.selected
     assert best is not None, "the last epoch is always evaluated"
@@ -141,7 +141,7 @@ def _finish(parts: Parts, folder: MemberFolder, state: LoopState, keeper: Keeper
     for path, write in files.items():
         patiently(str(path), write)
     result = _result(parts, folder, state.train_seconds, best, test)
-    return result.model_copy(update={"warnings": (*result.warnings, *keeper.warnings(), *unreadable_warnings(folder))})
+    return result.model_copy(update={"warnings": (*result.warnings, *saver.warnings(), *unreadable_warnings(folder))})
 
 
 def _result(parts: Parts, folder: MemberFolder, train_seconds: float, best: Best, test: EmbeddingTable) -> MemberResult:
