@@ -10,9 +10,10 @@ import secrets
 from pathlib import Path
 from typing import IO, Any
 
-from sfora_ray.errors import InputError
+from sfora_ray.errors import InputError, StorageError
 
 _BLOCK = 4096
+_NO_SUCH_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -44,11 +45,14 @@ def read_json(path: Path) -> Any:
 
     Raises:
         InputError: the file is absent or is not JSON.
+        StorageError: it is there, but its storage does not give it now.
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+    except (*_NO_SUCH_FILE, ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a readable JSON file ({error}). Restore it or remove it.") from error
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read now ({error}). Bring the storage back.") from error
 
 
 def append_json_line(path: Path, value: Any) -> None:
@@ -60,7 +64,8 @@ def append_json_line(path: Path, value: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab+", buffering=0) as stream:
         end = _end_of_lines(stream)
-        stream.truncate(end)
+        if end < stream.seek(0, os.SEEK_END):
+            stream.truncate(end)
         try:
             written = stream.write(line)
             os.fsync(stream.fileno())

@@ -42,6 +42,7 @@ def member_result(spec: MemberSpec, path: Path, worker: Worker, home: Home = HER
     except StoppedError as stop:
         if not isinstance(stop, ReplacedError):
             end_attempt(folder, "", str(stop))
+        leave_group()
         return MemberResult(id=spec.id, seed=spec.seed, status="stopped", reason=str(stop))
     except (InputError, NonFiniteError) as error:
         _log.error("member %s failed\n%s", spec.id, traceback.format_exc())
@@ -52,7 +53,8 @@ def member_result(spec: MemberSpec, path: Path, worker: Worker, home: Home = HER
             end_attempt(folder, cause_of(error), reason_of(error))
         leave_group()
         raise
-    if worker.is_first:
+    if worker.is_first or result.status == "failed":
+        # Of several workers the one that knows why says so; the others only see it go.
         folder.write_result(result)
     return result
 

@@ -13,6 +13,7 @@ import hashlib
 import json
 import logging
 import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from sfora_ray.errors import InputError
+from sfora_ray.errors import InputError, StorageError
 from sfora_ray.files import read_json, sha256_of, write_bytes, write_json
 from sfora_ray.recipes.parallel import agree
 from sfora_ray.training.epoch import EpochSoFar
@@ -31,7 +32,7 @@ from sfora_ray.training.selection import Best
 
 _log = logging.getLogger(__name__)
 
-_KEPT = 2
+_SECONDS_TO_APPEAR = 30.0
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,15 @@ class LoopState:
 
 
 def save_checkpoint(folder: Path, parts: Parts, state: LoopState) -> None:
-    """Write the loop state and drop all but the last two; an OSError leaves those before it as they were."""
+    """Write the loop state and drop all but it and the one before it; an OSError leaves those as they were.
+
+    Checkpoints of later steps are dropped as well: they were passed over, or another attempt made the same state.
+    """
     target = folder / f"step-{state.steps_done(parts):08d}"
     write_bytes(target / "state.safetensors", safetensors.torch.save(_tensors(parts, state.under_way)))
     loop = {
         "format": 1,
         "epochs_done": state.epochs_done,
-        "steps_under_way": state.under_way.steps,
         "seconds_under_way": state.under_way.seconds,
         "best": _best_record(folder, state.best),
         "last": _best_record(folder, state.last),
@@ -79,8 +82,9 @@ def save_checkpoint(folder: Path, parts: Parts, state: LoopState) -> None:
         "state_sha256": sha256_of(target / "state.safetensors"),
     }
     write_json(target / "loop.json", {**loop, "sha256": _digest(loop)})
-    for old in _checkpoints(folder)[:-_KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
+    before = [path for path in _checkpoints(folder) if path < target]
+    for other in set(_checkpoints(folder)) - {target, *before[-1:]}:
+        shutil.rmtree(other, ignore_errors=True)
     _drop_unnamed_best(folder)
 
 
@@ -88,14 +92,21 @@ def load_checkpoint(folder: Path, parts: Parts) -> LoopState:
     """Put the newest whole checkpoint into ``parts``; with none, the loop starts at the beginning.
 
     Of several workers the first one chooses, for a shared folder may show each of them another state.
+
+    Raises:
+        StorageError: the folder cannot be read, or was changed meanwhile; a later try may go well.
     """
     whole = _newest_whole(folder) if parts.worker.is_first else None
     chosen = agree(-1 if whole is None else int(whole.name.removeprefix("step-")), parts.worker.device)
     if chosen < 0:
         return LoopState()
     target = folder / f"step-{chosen:08d}"
-    loop = read_json(target / "loop.json")
-    tensors = safetensors.torch.load_file(target / "state.safetensors")
+    _wait_for(target / "loop.json")
+    try:
+        loop = read_json(target / "loop.json")
+        tensors = safetensors.torch.load_file(target / "state.safetensors")
+    except (InputError, OSError) as error:
+        raise StorageError(f"{target}: changed or went away while it was read ({error}).") from error
     _restore(parts, tensors, loop["scaler"])
     ends_here = loop["epochs_done"] == parts.config.training.epochs
     losses = {name: tensor.to(parts.worker.device) for name, tensor in _below("losses.", tensors).items()}
@@ -155,8 +166,15 @@ def _newest_whole(folder: Path) -> Path | None:
     return None
 
 
+def _wait_for(path: Path) -> None:
+    """Wait until this worker's view of a shared folder shows what the first worker's does."""
+    end = time.monotonic() + _SECONDS_TO_APPEAR
+    while not path.exists() and time.monotonic() < end:
+        time.sleep(0.2)
+
+
 def _fault(folder: Path, checkpoint: Path) -> str:
-    """Return what is wrong with a checkpoint, or an empty string."""
+    """Return what is wrong with a checkpoint, or an empty string; storage that fails is not the checkpoint's fault."""
     try:
         loop = read_json(checkpoint / "loop.json")
         if loop.pop("sha256") != _digest(loop):
@@ -166,7 +184,7 @@ def _fault(folder: Path, checkpoint: Path) -> str:
         for key in ("best", "last"):
             if loop[key] and sha256_of(_best_path(folder, loop[key]["epoch"])) != loop[key]["sha256"]:
                 return f"{_best_path(folder, loop[key]['epoch']).name} is not what was written"
-    except (InputError, OSError, KeyError, TypeError, AttributeError) as error:
+    except (InputError, FileNotFoundError, KeyError, TypeError, AttributeError) as error:
         return f"{type(error).__name__}: {error}"
     return ""
 

@@ -13,7 +13,6 @@ from sfora_ray.config.member import MemberResult, MemberSpec
 from sfora_ray.files import write_bytes
 from sfora_ray.training.announcer import Announcer, now_ms
 from sfora_ray.training.attempts import begin_attempt, restarts
-from sfora_ray.training.between import Saver
 from sfora_ray.training.checkpoint import LoopState, load_best, load_checkpoint, save_best
 from sfora_ray.training.epoch import EpochOutcome, EpochSoFar, train_epoch
 from sfora_ray.training.evaluate import collapse_warning, embed_table, retrieval_metrics
@@ -21,6 +20,7 @@ from sfora_ray.training.member_folder import EpochRecord, MemberFolder
 from sfora_ray.training.parts import Parts, build_parts
 from sfora_ray.training.patience import patiently
 from sfora_ray.training.preparation import member_data
+from sfora_ray.training.saver import Saver
 from sfora_ray.training.selection import Best, better, in_turn, is_due
 from sfora_ray.training.unreadable import unreadable_warnings
 from sfora_ray.training.worker import Worker, device_name, torch_settings
@@ -60,17 +60,15 @@ def _take_over(parts: Parts, folder: MemberFolder, state: LoopState) -> str:
     """Begin an attempt, and forget recorded epochs that the checkpoint does not hold: they are trained again."""
     if not parts.worker.is_first:
         return ""
-    holder = begin_attempt(folder, state.steps_done(parts))
+    holder = patiently(str(folder.attempts_path), lambda: begin_attempt(folder, state.steps_done(parts)))
     folder.home.publish()
-    kept = [record for record in folder.epochs() if record.epoch <= state.epochs_done]
+    kept = [record for record in patiently(str(folder.epochs_path), folder.epochs) if record.epoch <= state.epochs_done]
     lines = "".join(record.model_dump_json() + "\n" for record in kept)
     patiently(str(folder.epochs_path), lambda: write_bytes(folder.epochs_path, lines.encode()))
     return holder
 
 
-def _next_epoch(
-    parts: Parts, folder: MemberFolder, announcer: Announcer, saver: Saver, state: LoopState
-) -> LoopState:
+def _next_epoch(parts: Parts, folder: MemberFolder, announcer: Announcer, saver: Saver, state: LoopState) -> LoopState:
     """Train an epoch to its end, evaluate if it is time, remember the best, record the epoch and save the state."""
     config, epoch = parts.config, state.epochs_done + 1
     outcome = train_epoch(parts, epoch, announcer, start=state.under_way, between=saver.between(state))
@@ -83,8 +81,10 @@ def _next_epoch(
     if is_due(config, epoch):
         announcer.state("evaluating", epoch, parts.sampler.steps_per_epoch)
         metrics = _evaluate(parts)
+        saver.refuse_if_replaced()
         ended = _remember(parts, folder, ended, better(config, state.best, epoch, metrics))
     record = _record(parts, epoch, outcome, metrics)
+    saver.refuse_if_replaced()
     patiently(str(folder.epochs_path), lambda: folder.append_epoch(record))
     if epoch % config.training.checkpoint_every == 0 or epoch == config.training.epochs:
         saver.save(ended)

@@ -13,13 +13,13 @@ import pytest
 import torch
 from torch import Tensor
 
-import sfora_ray.training.between as between_module
 import sfora_ray.training.boundary as boundary_module
 import sfora_ray.training.epoch as epoch_module
 import sfora_ray.training.patience as patience_module
+import sfora_ray.training.saver as saver_module
 from sfora_ray.config.member import MemberResult
 from sfora_ray.errors import DataError, NonFiniteError, StorageError
-from sfora_ray.files import append_json_line, read_json_lines
+from sfora_ray.files import append_json_line, read_json, read_json_lines
 from sfora_ray.recipes.base import LossTerms
 from sfora_ray.training.attempts import begin_attempt, end_attempt, restarts
 from sfora_ray.training.boundary import cause_of, member_result
@@ -95,14 +95,14 @@ def test_an_older_attempt_leaves_when_another_has_taken_over(
 def test_a_worker_whose_machine_is_leaving_saves_once_and_goes_on(
     images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(between_module, "GUARD_EVERY", 2)
+    monkeypatch.setattr(saver_module, "GUARD_EVERY", 2)
     saved: list[int] = []
 
     def counting(folder: Path, parts: Parts, state: LoopState) -> None:
         saved.append(state.steps_done(parts))
         save_checkpoint(folder, parts, state)
 
-    monkeypatch.setattr(between_module, "save_checkpoint", counting)
+    monkeypatch.setattr(saver_module, "save_checkpoint", counting)
     leaving = Worker(0, 1, torch.device("cpu"), leaving=lambda: True)
     assert result_of(images, tmp_path / "member", worker=leaving).status == "finished"
     assert saved == [2, 4, 8, 12, 16]
@@ -126,7 +126,7 @@ def test_a_storage_error_at_a_checkpoint_is_tried_again(
     images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train(images, tmp_path / "straight")
-    monkeypatch.setattr(between_module, "save_checkpoint", FullDisk({2, 3}).save)
+    monkeypatch.setattr(saver_module, "save_checkpoint", FullDisk({2, 3}).save)
     result = result_of(images, tmp_path / "member")
     assert (result.status, result.warnings) == ("finished", ())
     assert bits(tmp_path / "member") == bits(tmp_path / "straight")
@@ -136,7 +136,7 @@ def test_a_checkpoint_that_cannot_be_written_is_done_without(
     images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train(images, tmp_path / "straight")
-    monkeypatch.setattr(between_module, "save_checkpoint", FullDisk({1, 2, 3, 4, 5, 6}).save)
+    monkeypatch.setattr(saver_module, "save_checkpoint", FullDisk({1, 2, 3, 4, 5, 6}).save)
     result = result_of(images, tmp_path / "member")
     assert result.status == "finished"
     assert result.warnings == ("2 checkpoint(s) could not be written; the storage was away or full",)
@@ -149,8 +149,8 @@ def test_storage_that_stays_away_ends_the_attempt_and_not_the_member(
     train(images, tmp_path / "straight")
     folder = MemberFolder(tmp_path / "member")
     with monkeypatch.context() as patch:
-        patch.setattr(between_module, "save_checkpoint", FullDisk(set(range(2, 99))).save)
-        with pytest.raises(StorageError, match="could not be written in 3 tries"):
+        patch.setattr(saver_module, "save_checkpoint", FullDisk(set(range(2, 99))).save)
+        with pytest.raises(StorageError, match="could not be written or read in 3 tries"):
             result_of(images, folder.path)
     assert not folder.result_path.exists()
     assert [(event.event, event.cause) for event in folder.attempts()] == [("started", ""), ("ended", "storage")]
@@ -233,3 +233,35 @@ def test_a_line_that_does_not_fit_leaves_the_file_as_it_was(tmp_path: Path) -> N
 
 def test_a_reason_is_one_line() -> None:
     assert boundary_module.reason_of(DataError("a\n b")) == "a b"
+
+
+def test_a_folder_that_cannot_be_read_for_a_while_ends_nothing(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(images, tmp_path / "straight")
+
+    def away(folder: MemberFolder) -> None:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    monkeypatch.setattr(saver_module, "current_attempt", away)
+    assert result_of(images, tmp_path / "member", AT_ONCE).status == "finished"
+    assert bits(tmp_path / "member") == bits(tmp_path / "straight")
+
+
+def test_an_attempt_replaced_during_its_evaluation_records_nothing(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = MemberFolder(tmp_path / "member")
+    at_step(monkeypatch, 7, lambda: (begin_attempt(folder, 4), None)[1])
+    assert result_of(images, folder.path, "training.progress_seconds=1000").status == "stopped"
+    assert [record.epoch for record in folder.epochs()] == [1]
+    assert checkpoints(folder.path) == [4]
+
+
+def test_json_that_the_storage_does_not_give_is_no_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stale(path: Path, encoding: str) -> str:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    monkeypatch.setattr(Path, "read_text", stale)
+    with pytest.raises(StorageError, match="cannot be read now"):
+        read_json(tmp_path / "any.json")

@@ -207,3 +207,16 @@ def test_a_checkpoint_within_an_epoch_holds_the_losses_of_its_steps(
     total, terms = tensors["losses.total"], (tensors["losses.objective"], tensors["losses.distillation"])
     assert total.shape == (3,)
     assert torch.allclose(total, terms[0] + terms[1])
+
+
+def test_checkpoints_passed_over_do_not_crowd_out_the_new_ones(
+    images: Path, straight: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(images, tmp_path / "member", epochs=2)
+    for checkpoint in ("step-00000004", "step-00000008"):
+        cut_state(tmp_path / "member/checkpoint" / checkpoint)
+    train_until_killed(monkeypatch, 3, images, tmp_path / "member", "training.checkpoint_steps=1")
+    assert checkpoints(tmp_path / "member") == [2, 3]
+    train(images, tmp_path / "member")
+    assert resumed_from(tmp_path / "member") == [0, 0, 3]
+    assert bits(tmp_path / "member") == bits(straight)

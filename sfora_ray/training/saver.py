@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,6 +34,7 @@ class Saver:
         self._folder = folder
         self._holder = holder
         self._next_look = 0.0
+        self._was_asked = False
         self._saved_for_leaving = False
         self._missed = 0
         self._missed_in_all = 0
@@ -44,9 +44,11 @@ class Saver:
 
         Raises:
             StorageError: the storage has failed for the third checkpoint in a row.
+            ReplacedError: another attempt has taken over; it alone writes.
         """
         if not self._parts.worker.is_first:
             return
+        self.refuse_if_replaced()
         try:
             patiently(
                 f"{self._folder.checkpoint_path}",
@@ -88,19 +90,32 @@ class Saver:
         if self._must_stop():
             self._save_and_leave(state, state.epochs_done, self._parts.sampler.steps_per_epoch)
 
-    def _must_stop(self) -> bool:
-        if not self._holder or time.monotonic() < self._next_look:
-            return False
-        self._next_look = time.monotonic() + self._parts.config.training.progress_seconds
-        self._refuse_if_replaced()
-        return self._folder.stop_path.exists()
+    def refuse_if_replaced(self) -> None:
+        """Prove that this attempt may write; a folder that cannot be read just now proves nothing else.
 
-    def _refuse_if_replaced(self) -> None:
-        attempt = current_attempt(self._folder)
+        Raises:
+            ReplacedError: another attempt has taken over.
+        """
+        try:
+            attempt = current_attempt(self._folder)
+        except (OSError, StorageError) as error:
+            _log.warning("%s: not readable now (%s)", self._folder.attempts_path, error)
+            return
         if attempt is not None and attempt.holder != self._holder:
             raise ReplacedError(
                 f"another attempt (process {attempt.pid} on {attempt.host}) has taken over; this one leaves"
             )
+
+    def _must_stop(self) -> bool:
+        if not self._holder or self._was_asked or time.monotonic() < self._next_look:
+            return False
+        self._next_look = time.monotonic() + self._parts.config.training.progress_seconds
+        self.refuse_if_replaced()
+        try:
+            self._was_asked = self._folder.stop_path.exists()
+        except OSError as error:
+            _log.warning("%s: not readable now (%s)", self._folder.stop_path, error)
+        return self._was_asked
 
     def _is_leaving(self, done: int) -> bool:
         if self._saved_for_leaving or done % GUARD_EVERY:
@@ -111,7 +126,5 @@ class Saver:
     def _save_and_leave(self, state: LoopState, epoch: int, step: int) -> None:
         self.save(state)
         if self._parts.worker.world_size > 1:
-            # The others would wait for this worker in the next step: it goes on until all are ended together.
-            self._next_look = math.inf
-            return
+            return  # the others would wait for this worker in the next step: it goes on until all are ended together
         raise StoppedError(f"stopped at epoch {epoch}, step {step}; its state is saved")
