@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,10 +34,10 @@ from sfora_ray.errors import SforaError
 from sfora_ray.folds import Moments
 from sfora_ray.pack.gather import PackBlocks
 from sfora_ray.pack.launcher import MemberState
+from sfora_ray.pack.notes import Outage, events_since, note_end, note_failure, note_result, note_unsaved
+from sfora_ray.pack.pauses import Pauses
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.storage import storage_environment
-from sfora_ray.training.attempts import end_attempt
-from sfora_ray.training.boundary import failed
 from sfora_ray.training.member_folder import MemberFolder
 
 _log = logging.getLogger(__name__)
@@ -50,11 +51,12 @@ _SECONDS_BETWEEN_LOOKS = 0.1
 
 @dataclass(frozen=True)
 class _Flight:
-    """A member under way, its task, and the node's folder that Train keeps its records in."""
+    """A member under way: its task, the node's folder of Train's records, and how long its book of attempts was."""
 
     spec: MemberSpec
     ref: ObjectRef[dict[str, Any]]
     scratch: Path
+    events_before: int
 
 
 class ClusterMembers:
@@ -68,6 +70,8 @@ class ClusterMembers:
         self._flights: dict[str, _Flight] = {}
         self._states: dict[str, MemberState] = {spec.id: "queued" for spec in specs}
         self._crashes: Counter[str] = Counter()
+        self._pauses = Pauses()
+        self._outage = Outage()
         self._last_room = time.monotonic()
 
     def poll(self) -> Mapping[str, MemberState]:
@@ -79,13 +83,13 @@ class ClusterMembers:
         for flight in self._landed():
             end = self._settle(flight)
             if end is not None:
-                self._after_crash(flight.spec, end)
+                self._after_crash(flight, end)
         if self._crashes:
             remove_orphaned_groups()
         room = members_that_fit(self._resources) - len(self._flights)
-        while self._waiting and room > 0:
-            self._send(self._waiting.pop(0))
-            room -= 1
+        for spec in self._ready()[: max(room, 0)]:
+            with self._outage.passed_over():
+                self._send(spec)
         self._refuse_endless_waiting()
         return dict(self._states)
 
@@ -100,6 +104,7 @@ class ClusterMembers:
         self._cancel(force=True)
         for flight in list(self._flights.values()):
             self._forget(flight)
+            note_unsaved(self._run.member(flight.spec), flight.events_before)
         self._states |= {name: "stopped" for name, state in self._states.items() if state not in ("finished", "failed")}
         if not wait_until_gone(max(1.0, deadline - time.monotonic())):
             _log.warning("members: their actors still held resources %g s after they were stopped", _SECONDS_TO_STOP)
@@ -112,11 +117,16 @@ class ClusterMembers:
         """Return the moments of the train blocks, summed by tasks over rows."""
         return sum_moments(blocks, self._resources.object_store_fraction)
 
+    def _ready(self) -> list[MemberSpec]:
+        """Return the waiting members that may be sent now."""
+        return [spec for spec in self._waiting if self._pauses.is_over(spec.id)]
+
     def _send(self, spec: MemberSpec) -> None:
         folder = self._run.member(spec)
         for stale in (folder.progress_path, folder.stop_path, folder.result_path):
             stale.unlink(missing_ok=True)
         folder.home.publish()
+        events_before = len(folder.attempts())
         order = MemberTask(
             spec=spec,
             folder=folder.path.absolute(),
@@ -129,7 +139,9 @@ class ClusterMembers:
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
         variables = {**NO_GPU["env_vars"], **storage_environment(folder.place)}
         task = run_member.options(scheduling_strategy=here, runtime_env={"env_vars": variables})
-        self._flights[spec.id] = _Flight(spec, task.remote(order.model_dump(mode="json")), order.scratch)
+        ref = task.remote(order.model_dump(mode="json"))
+        self._flights[spec.id] = _Flight(spec, ref, order.scratch, events_before)
+        self._waiting.remove(spec)
         self._states[spec.id] = "starting"
 
     def _landed(self) -> list[_Flight]:
@@ -147,28 +159,33 @@ class ClusterMembers:
         if result is None and landing.end is not None:
             return landing.end
         self._states[flight.spec.id] = "stopped" if result is None else result.status
-        if result is not None and result.status != "stopped":
-            self._run.member(flight.spec).write_result(result)
+        if result is None:
+            note_unsaved(self._run.member(flight.spec), flight.events_before)
+        elif result.status != "stopped":
+            note_result(self._run.member(flight.spec), result)
         return None
 
-    def _after_crash(self, spec: MemberSpec, end: End) -> None:
+    def _after_crash(self, flight: _Flight, end: End) -> None:
         """Send the member again if that may help and has not been done too often; else it has failed."""
-        folder = self._run.member(spec)
-        folder.home.refresh()
-        end_attempt(folder, end.cause, end.reason)
+        spec, folder = flight.spec, self._run.member(flight.spec)
+        with self._outage.passed_over():
+            folder.home.refresh()
+        note_end(folder, flight.events_before, end.cause, end.reason)
         self._crashes[spec.id] += 1
         if end.again and self._crashes[spec.id] <= self._resources.max_failures:
+            self._pauses.note(spec.id, end.cause)
             self._waiting.insert(0, spec)
             self._states[spec.id] = "queued"
             return
-        folder.write_result(failed(spec, folder, *_told(folder, end)))
+        note_failure(spec, folder, *_told(folder, end))
         self._states[spec.id] = "failed"
 
     def _forget(self, flight: _Flight) -> None:
         del self._flights[flight.spec.id]
         self._last_room = time.monotonic()
         shutil.rmtree(flight.scratch, ignore_errors=True)
-        self._run.member(flight.spec).stop_path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self._run.member(flight.spec).stop_path.unlink(missing_ok=True)
 
     def _ask_to_stop(self) -> None:
         """Ask members that train to save and leave; one that has not begun has nothing to save."""
@@ -176,13 +193,15 @@ class ClusterMembers:
             if self._run.member(flight.spec).progress() is None:
                 ray.cancel(flight.ref)
             else:
-                self._run.member(flight.spec).ask_to_stop()
+                with suppress(OSError):
+                    self._run.member(flight.spec).ask_to_stop()
 
     def _let_land(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while self._flights and time.monotonic() < deadline:
             for flight in self._landed():
-                self._settle(flight)
+                if self._settle(flight) is not None:
+                    note_unsaved(self._run.member(flight.spec), flight.events_before)
             time.sleep(_SECONDS_BETWEEN_LOOKS)
 
     def _cancel(self, *, force: bool) -> None:
@@ -192,7 +211,7 @@ class ClusterMembers:
     def _refuse_endless_waiting(self) -> None:
         """Give up if nobody runs and nobody came to run for too long; while one runs, the others just queue."""
         limit = self._resources.schedule_timeout_seconds
-        if "running" in self._states.values() or not (self._waiting or self._flights):
+        if "running" in self._states.values() or not (self._ready() or self._flights):
             self._last_room = time.monotonic()
         if time.monotonic() - self._last_room > limit:
             who = ", ".join(self._flights) or self._waiting[0].id
@@ -213,7 +232,7 @@ def _landing(flight: _Flight) -> Landing:
 
 def _told(folder: MemberFolder, end: End) -> tuple[Cause, str]:
     """Return why the last attempt ended: of an exception the worker knows the place, of a death only Ray knows."""
-    ends = [event for event in folder.attempts() if event.event == "ended"]
+    ends = [event for event in events_since(folder) if event.event == "ended"]
     if end.cause == "exception" and ends:
         return ends[-1].cause, ends[-1].reason
     return end.cause, end.reason

@@ -21,7 +21,7 @@ import numpy as np
 
 from sfora_ray.arrays import Int64, UInt8
 from sfora_ray.data.base import ChosenRows, ImageDataset, ImageSource, ImageTable
-from sfora_ray.data.images import FileImages, decode_image, decoded_size
+from sfora_ray.data.images import ABSENCE, FileImages, decode_image, decoded_size, patiently
 from sfora_ray.data.locks import exclusive_lock
 from sfora_ray.data.unreadable import Tolerance, UnreadableImage, UnreadableImageError
 from sfora_ray.errors import StorageError
@@ -108,7 +108,7 @@ def cached(
 
     Raises:
         DataError: more images cannot be read.
-        StorageError: the cache cannot be written.
+        StorageError: the cache cannot be written, or the files' file system goes on failing.
     """
     files = _Files.of(dataset)
     if not files.paths:
@@ -176,13 +176,23 @@ def _paths(source: ImageSource) -> Sequence[Path]:
 def _key(dataset: ImageDataset, paths: Sequence[Path]) -> str:
     hasher = hashlib.blake2b(f"2 {dataset.digest} {dataset.channels}".encode(), digest_size=12)
     for path in paths:
-        try:
-            state = path.stat()
-            facts = f"{state.st_size}\0{state.st_mtime_ns}"
-        except OSError:
-            facts = "absent"
-        hasher.update(f"{path.resolve()}\0{facts}\0".encode())
+        hasher.update(_identity(path).encode())
     return hasher.hexdigest()
+
+
+def _identity(path: Path) -> str:
+    """Return where a file lies, and its size and time; a file that is only out of reach must not look absent."""
+
+    def present() -> str:
+        state = path.stat()
+        return f"{path.resolve(strict=True)}\0{state.st_size}\0{state.st_mtime_ns}\0"
+
+    try:
+        return patiently(path, present)
+    except OSError as error:
+        if error.errno in ABSENCE:
+            return f"{os.path.realpath(path)}\0absent\0"  # resolve() refuses links that lead in a circle
+        raise StorageError(f"{path}: cannot be looked at, got '{error}'. Make it accessible.") from error
 
 
 def _sizes(files: _Files, damage: Tolerance) -> list[int]:

@@ -4,8 +4,8 @@ Every file ends in one of two forms, grey or RGB, upright, on white. What a plai
 done by hand: EXIF orientation, 16-bit grey (scaled, where Pillow clips), and alpha (composited on white,
 where Pillow shows the colour that lies hidden under transparent pixels).
 
-A shared file system has hiccups; reads that fail for such a reason are tried again before the image counts as
-unreadable.
+A shared file system has hiccups; reads that fail for such a reason are tried again. If they go on failing, that is a
+fault of the storage and not of the image, which must not be left out for it: another try would see other images.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from PIL import Image, ImageOps
 
 from sfora_ray.arrays import UInt8
 from sfora_ray.data.unreadable import UnreadableImageError
-from sfora_ray.errors import DataError
+from sfora_ray.errors import DataError, StorageError
 
 T = TypeVar("T")
 
@@ -46,7 +46,10 @@ DAMAGE = (
     zlib.error,
     Image.DecompressionBombError,
 )
-_HICCUPS = frozenset({errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR, errno.EAGAIN})
+ABSENCE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
+"""Error numbers of a path that leads to no file."""
+# A damaged header makes Pillow seek to where no file has anything, which is EINVAL. Pillow's own errors have no number.
+_OF_THE_FILE = ABSENCE | {errno.EISDIR, errno.EINVAL, errno.EACCES, errno.EPERM}
 _PAUSES = (0.1, 0.5, 2.0)
 
 
@@ -76,6 +79,7 @@ def decode_image(path: Path, *, channels: int) -> UInt8:
 
     Raises:
         UnreadableImageError: the file is absent, empty, truncated, or of a kind that Pillow cannot read.
+        StorageError: its file system goes on failing.
     """
     return _read(path, lambda image: to_pixels(image, channels=channels))
 
@@ -98,22 +102,42 @@ def decoded_size(path: Path, *, channels: int) -> int:
 
     Raises:
         UnreadableImageError: the header cannot be read.
+        StorageError: its file system goes on failing.
     """
     return _read(path, lambda image: image.width * image.height * channels)
 
 
-def _read(path: Path, use: Callable[[Image.Image], T]) -> T:
-    """Open an image and use it, several times if the file system asks for patience."""
+def patiently(path: Path, action: Callable[[], T]) -> T:
+    """Do something with a file, several times if its file system asks for patience.
+
+    Raises:
+        OSError: the file is to blame: it is absent, damaged, or not ours to read.
+        StorageError: the file system is, and has failed each time.
+    """
     pauses = iter(_PAUSES)
     while True:
         try:
-            with Image.open(path, formats=FORMATS) as image:
-                return use(image)
-        except DAMAGE as error:
-            pause = next(pauses, None) if isinstance(error, OSError) and error.errno in _HICCUPS else None
+            return action()
+        except OSError as error:
+            if error.errno is None or error.errno in _OF_THE_FILE:
+                raise
+            pause = next(pauses, None)
             if pause is None:
-                raise _unreadable(path, error) from error
+                raise _storage_error(path, error) from error
             time.sleep(pause)
+
+
+def _read(path: Path, use: Callable[[Image.Image], T]) -> T:
+    """Open an image and use it."""
+
+    def opened() -> T:
+        with Image.open(path, formats=FORMATS) as image:
+            return use(image)
+
+    try:
+        return patiently(path, opened)
+    except DAMAGE as error:
+        raise _unreadable(path, error) from error
 
 
 def to_pixels(image: Image.Image, *, channels: int) -> UInt8:
@@ -148,6 +172,13 @@ def _unreadable(path: Path, error: Exception) -> UnreadableImageError:
     return UnreadableImageError(
         f"{path}: not a readable image, got {_reason(path, error)}. Remove or replace it; "
         "`sfora-ray data check` lists all such files."
+    )
+
+
+def _storage_error(path: Path, error: OSError) -> StorageError:
+    return StorageError(
+        f"{path}: its file system failed in every try, got {_reason(path, error)}. See to it, then run the command "
+        "again; remove or replace the file if it is the only one."
     )
 
 

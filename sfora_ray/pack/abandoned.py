@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sfora_ray.errors import BusyError
 from sfora_ray.pack.ending import PACK, ended, final_results, pack_status
 from sfora_ray.pack.mirror import HEARTBEAT_TAG, REASON_TAG, key_prefix
 from sfora_ray.pack.run_folder import RunFolder
@@ -24,7 +25,12 @@ class Closed:
 def close_abandoned(run: RunFolder, tracker: Tracker) -> list[Closed]:
     """Close what is left running of a pack that nobody writes, each run with its true state; nothing is opened.
 
+    The caller has seen that nobody writes the run. Its home, where it is in an object store, is asked before each run
+    is closed, for another machine may take it on at any moment.
+
     Raises:
+        BusyError: another machine has taken it on; nothing more is closed.
+        StorageError: its home does not answer.
         TrackerError: the tracker does not answer.
     """
     tracker.check()
@@ -34,6 +40,7 @@ def close_abandoned(run: RunFolder, tracker: Tracker) -> list[Closed]:
     closed = []
     for left in found:
         part = left.key.removeprefix(prefix)
+        _refuse_taken_on(run)
         # A member that has a result tells its own reason.
         closed.append(_close(tracker, left, ended(part, results, status), "" if part in results else reason))
     return closed
@@ -56,6 +63,11 @@ def close_silent(tracker: Tracker, silent_minutes: float) -> list[Closed]:
             reason = f"its driver has given no sign of life for {silent / 60:.0f} minutes"
             closed.append(_close(tracker, left, "KILLED", reason))
     return closed
+
+
+def _refuse_taken_on(run: RunFolder) -> None:
+    if run.home.is_written():
+        raise BusyError(f"{run.home.place_of(run.path)}: its pack is alive, got a lease. Leave it, or stop it first.")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from sfora_ray.tracking import RunStatus
 PACK = "pack"
 """The part of a pack that is the parent run; members go by their ids."""
 FOLD, CURVE = "fold:", "curve:"
+_STEPS_PER_EPOCH = 1000  # more than a pack has members
 
 
 def ended(part: str, results: Mapping[str, MemberResult], status: RunStatus) -> RunStatus:
@@ -53,8 +54,6 @@ def pack_status(run: RunFolder) -> RunStatus:
     return "FAILED" if len(run.finished()) < run.manifest().config.min_members else "KILLED"
 
 
-def epochs_trained(run: RunFolder, summary: Summary) -> int:
-    """Return the epochs that the members of a summary were trained for, all together."""
-    results = run.results()
-    counted = [member.id for member in summary.members if member.status == "finished"]
-    return sum(results[part].epochs or summary.pack.epochs for part in counted)
+def pack_step(summary: Summary) -> int:
+    """Return the step at which a tracker is told of a pack: it grows by epochs first, then by finished members."""
+    return summary.pack.epochs * _STEPS_PER_EPOCH + summary.pack.num_members

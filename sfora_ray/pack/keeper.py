@@ -1,8 +1,9 @@
 """A process that outlives the driver: no run may stay RUNNING because its driver was killed.
 
 It waits for one byte on a pipe that only the driver holds. The byte is a goodbye; the end of the pipe without one means
-that the driver vanished, whatever took it, or could not close the runs itself. Then, once nobody writes the run folder,
-the keeper closes what the tracker still shows as running. While it waits it has imported the standard library alone.
+that the driver vanished, whatever took it, or could not close the runs itself. Then, once nobody writes the run, here
+or in its object store, the keeper closes what the tracker still shows as running, and holds the run folder's lock
+meanwhile. While it waits it has imported the standard library alone.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,7 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sfora_ray.pack.lock import Holder
     from sfora_ray.pack.run_folder import RunFolder
+    from sfora_ray.storage.lease import Lease
 
 LOG_NAME = "keeper.log"
 """Written in the run folder, and only where there was something to do."""
@@ -112,17 +116,23 @@ def main(path: Path, driver: int) -> None:
 def close_when_free(path: Path, driver: int, patience_seconds: float = _PATIENCE_SECONDS) -> None:
     """Close the runs of a pack that nobody writes any more; leave them alone if another process has taken it on.
 
+    Args:
+        path: the run folder, or the working copy of a run in an object store.
+        driver: process id of the driver on this machine.
+        patience_seconds: how long a tracker or a store may be away.
+
     Raises:
         TrackerError: the tracker did not answer until patience was at its end.
+        StorageError: the object store did not.
     """
-    from sfora_ray.errors import TrackerError
+    from sfora_ray.errors import StorageError, TrackerError
 
     end = time.monotonic() + patience_seconds
-    while not _taken_on(path, driver):
+    while True:
         try:
-            if _closed(path):
+            if _taken_on(path, driver) or _closed(path):
                 return
-        except TrackerError as error:
+        except (StorageError, TrackerError) as error:
             _log.info("%s", error)
             if time.monotonic() > end:
                 raise
@@ -130,28 +140,53 @@ def close_when_free(path: Path, driver: int, patience_seconds: float = _PATIENCE
 
 
 def _taken_on(path: Path, driver: int) -> bool:
-    """Return whether a process other than the driver writes the run folder."""
-    from sfora_ray.pack.lock import is_locked, lock_holder
-
-    holder = lock_holder(path) if is_locked(path) else None
-    if holder is None or holder.pid == driver:
+    """Return whether a process other than the driver writes the run."""
+    holder = _writer(path)
+    if holder is None or (holder.host, holder.pid) == (socket.gethostname(), driver):
         return False
     _log.info("%s goes on with the pack; nothing is closed", holder)
     return True
 
 
-def _closed(path: Path) -> bool:
-    """Close the runs unless the driver still writes the folder; return whether they are closed."""
-    from sfora_ray.pack.abandoned import close_abandoned
-    from sfora_ray.pack.lock import is_locked
-    from sfora_ray.pack.run_folder import RunFolder
+def _writer(path: Path) -> Holder | Lease | None:
+    """Return who writes the run; of one in an object store its lease tells, for readers lock a working copy too."""
+    from sfora_ray.pack.lock import is_locked, lock_holder
+    from sfora_ray.storage import ObjectStore, WorkingCopy, is_leased, lease_holder
 
-    if is_locked(path):
+    origin = WorkingCopy.origin(path)
+    if not origin:
+        return lock_holder(path) if is_locked(path) else None
+    store = ObjectStore(origin)
+    return lease_holder(store) if is_leased(store) else None
+
+
+def _closed(path: Path) -> bool:
+    """Close the runs unless some process writes the run; return whether they are closed."""
+    from sfora_ray.errors import BusyError
+    from sfora_ray.pack.abandoned import close_abandoned
+    from sfora_ray.pack.lock import run_lock
+
+    run = _open(path)
+    tracker = run.manifest().config.tracking.build()
+    tracker.check()  # before the lock: it imports for seconds, and waits for a server that is away
+    try:
+        with run_lock(path, patience_seconds=0):
+            closed = close_abandoned(run, tracker)
+    except BusyError:
         return False
-    run = RunFolder.open(path)
-    for closed in close_abandoned(run, run.manifest().config.tracking.build()):
-        _log.info("closed %s as %s: %s", closed.name, closed.status, closed.reason)
+    for one in closed:
+        _log.info("closed %s as %s: %s", one.name, one.status, one.reason)
     return True
+
+
+def _open(path: Path) -> RunFolder:
+    from sfora_ray.pack.run_folder import RunFolder
+    from sfora_ray.storage import ObjectStore, WorkingCopy
+    from sfora_ray.training.home import HERE, InStore
+
+    origin = WorkingCopy.origin(path)
+    home = InStore(WorkingCopy(path, ObjectStore(origin)), watched=()) if origin else HERE
+    return RunFolder.open(path, home)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 
@@ -17,9 +18,9 @@ from sfora_ray.folds import Moments
 from sfora_ray.pack.gather import PackBlocks, join
 from sfora_ray.pack.launcher import MemberState
 from sfora_ray.pack.member_process import member_process, start, told_by
+from sfora_ray.pack.notes import Outage, events_since, note_end, note_failure, note_unsaved
+from sfora_ray.pack.pauses import Pauses
 from sfora_ray.pack.run_folder import RunFolder
-from sfora_ray.training.attempts import end_attempt
-from sfora_ray.training.boundary import failed
 from sfora_ray.training.member_folder import MemberFolder
 
 _SECONDS_TO_SAVE = 10.0
@@ -40,7 +41,7 @@ class LocalMembers:
     """Members as processes, as many at a time as have CPUs and GPUs.
 
     A process that died without a result is started again, `resources.max_failures` times; it goes on from the
-    member's checkpoint.
+    member's checkpoint, at once, or after a pause if its storage failed.
     """
 
     def __init__(self, run: RunFolder, specs: Sequence[MemberSpec]) -> None:
@@ -52,13 +53,17 @@ class LocalMembers:
         self._running: dict[str, _Flight] = {}
         self._failures: dict[str, int] = {spec.id: 0 for spec in specs}
         self._states: dict[str, MemberState] = {spec.id: "queued" for spec in specs}
+        self._pauses = Pauses()
+        self._outage = Outage()
 
     def poll(self) -> Mapping[str, MemberState]:
         """Start members that now have room; return each member's state."""
         for flight in [flight for flight in self._running.values() if not flight.process.is_alive()]:
-            self._land(flight)
-        while self._waiting and self._slots:
-            self._start(self._waiting.pop(0), self._slots.pop(0))
+            with self._outage.passed_over():
+                self._land(flight)
+        for spec in [spec for spec in self._waiting if self._pauses.is_over(spec.id)][: len(self._slots)]:
+            with self._outage.passed_over():
+                self._start(spec, self._slots[0])
         return dict(self._states)
 
     def stop(self) -> None:
@@ -66,7 +71,8 @@ class LocalMembers:
         self._waiting.clear()
         flights = [flight for flight in self._running.values() if flight.process.pid is not None]
         for flight in flights:
-            self._run.member(flight.spec).ask_to_stop()
+            with suppress(OSError):
+                self._run.member(flight.spec).ask_to_stop()
         _wait_for(flights, _SECONDS_TO_SAVE)
         for flight in flights:
             flight.process.terminate()
@@ -74,7 +80,8 @@ class LocalMembers:
         for flight in flights:
             flight.process.kill()
             flight.process.join()
-            self._run.member(flight.spec).stop_path.unlink(missing_ok=True)
+        for flight in flights:
+            self._leave_word(flight)
         self._running.clear()
         self._states |= {name: "stopped" for name, state in self._states.items() if state in ("running", "queued")}
 
@@ -86,6 +93,14 @@ class LocalMembers:
         """Return the moments of the train blocks."""
         return train_moments(blocks)
 
+    def _leave_word(self, flight: _Flight) -> None:
+        """Record that a process was ended before it could save, and take back the request to stop."""
+        folder = self._run.member(flight.spec)
+        if flight.process.exitcode != 0:
+            note_unsaved(folder, flight.events_before)
+        with suppress(OSError):
+            folder.stop_path.unlink(missing_ok=True)
+
     def _start(self, spec: MemberSpec, slot: int) -> None:
         folder = self._run.member(spec)
         folder.stop_path.unlink(missing_ok=True)
@@ -93,16 +108,22 @@ class LocalMembers:
         process = member_process(spec, folder, _device(self._resources, slot))
         # Before it starts: an interrupt within the start must find it here.
         self._running[spec.id] = _Flight(spec, process, slot, len(folder.attempts()))
-        start(process, self._resources)
+        try:
+            start(process, self._resources)
+        except OSError:
+            del self._running[spec.id]
+            raise
+        self._waiting.remove(spec)
+        self._slots.remove(slot)
         self._states[spec.id] = "running"
 
     def _land(self, flight: _Flight) -> None:
         spec, folder = flight.spec, self._run.member(flight.spec)
         flight.process.join()
+        folder.home.refresh()
+        result = folder.result()  # first: while it cannot be read, the member has not landed
         del self._running[spec.id]
         self._slots.append(flight.slot)
-        folder.home.refresh()
-        result = folder.result()
         if result is not None:
             self._states[spec.id] = result.status
         elif flight.process.exitcode == 0:
@@ -114,9 +135,11 @@ class LocalMembers:
         """Send the member on its way again, or record its failure if that has been done too often."""
         self._failures[spec.id] += 1
         if self._failures[spec.id] <= self._resources.max_failures:
-            self._start(spec, self._slots.pop())
+            self._pauses.note(spec.id, cause)
+            self._waiting.insert(0, spec)
+            self._states[spec.id] = "queued"
         else:
-            folder.write_result(failed(spec, folder, cause, reason))
+            note_failure(spec, folder, cause, reason)
             self._states[spec.id] = "failed"
 
 
@@ -129,10 +152,8 @@ def _wait_for(flights: Sequence[_Flight], seconds: float) -> None:
 def _why(folder: MemberFolder, flight: _Flight) -> tuple[Cause, str]:
     """Return why a process died: what it said itself, else what its exit code tells; both stand in its folder then."""
     cause, reason = told_by(flight.process.exitcode or 0)
-    new = folder.attempts()[flight.events_before :]
-    if any(event.event == "started" for event in new):
-        end_attempt(folder, cause, reason)
-    said = [event for event in folder.attempts()[flight.events_before :] if event.event == "ended"]
+    note_end(folder, flight.events_before, cause, reason)
+    said = [event for event in events_since(folder, flight.events_before) if event.event == "ended"]
     return (said[-1].cause, said[-1].reason) if said else (cause, reason)
 
 

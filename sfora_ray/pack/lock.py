@@ -51,7 +51,8 @@ def run_lock(path: Path, patience_seconds: float = 15.0) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            (path / LOCK_NAME).unlink()  # while it is held: see _is_there
+            if _is_there(descriptor, path):  # not another's, where somebody has removed ours
+                (path / LOCK_NAME).unlink()  # while it is held: see _is_there
         os.close(descriptor)
 
 

@@ -6,7 +6,9 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import signal
+import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
@@ -17,7 +19,7 @@ import torch
 
 from sfora_ray.config.member import Cause, MemberSpec
 from sfora_ray.config.pack import ResourceOptions
-from sfora_ray.training.boundary import member_result
+from sfora_ray.training.boundary import cause_of, member_result
 from sfora_ray.training.environment import inherited, worker_environment
 from sfora_ray.training.member_folder import MemberFolder
 from sfora_ray.training.output import output_to
@@ -25,6 +27,7 @@ from sfora_ray.training.worker import Worker
 from sfora_ray.training.working_copy import member_folder
 
 _ORPHANED = 3
+_STORAGE_FAILED = 4
 
 
 def member_process(spec: MemberSpec, folder: MemberFolder, device: str) -> BaseProcess:
@@ -41,6 +44,8 @@ def start(process: BaseProcess, resources: ResourceOptions) -> None:
 
 def told_by(exit_code: int) -> tuple[Cause, str]:
     """Return why a process died, as far as its exit code tells."""
+    if exit_code == _STORAGE_FAILED:
+        return "storage", "its storage failed, so that it could not even say why"
     if exit_code >= 0:
         return "exception", f"its process ended with exit code {exit_code} and left no result"
     try:
@@ -65,6 +70,16 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
 def _train_here(spec: dict[str, Any], place: str, device: str) -> None:
     threading.Thread(target=_die_with_parent, name="parent", daemon=True).start()
     member = MemberSpec.model_validate(spec)
+    try:
+        _train_in(member, place, device)
+    except Exception as error:
+        if cause_of(error) != "storage":
+            raise
+        traceback.print_exc()
+        sys.exit(_STORAGE_FAILED)  # the record of it may lie in that very storage
+
+
+def _train_in(member: MemberSpec, place: str, device: str) -> None:
     with member_folder(place, member) as folder, output_to(folder.log_path):
         here = torch.device(device)
         if here.type == "cuda":

@@ -3,11 +3,12 @@
 Everything told here is read from the run folder, and runs are found by keys made of the pack's digest; so telling
 again, after a crash or to another server, ends with the same runs and the same points.
 
-Steps grow whatever becomes of a pack. A member's step is the epoch. The step of the parent and of the folds is the sum
-of the epochs that the finished members were trained for, which grows both with more seeds and with more epochs. The
-values of a pack-size curve change when the pack grows, at sizes already told; so the curve of each state of the pack,
-``curve:<members>x<epochs>``, is a run of its own, its step the size. Parameters stay what they were when the pack was
-first run; what an extension changed stands in tags ``sfora.extended.<path>``.
+Steps grow whatever becomes of a pack. A member's step is the epoch; that of its result is the number of epochs trained,
+since an earlier epoch may turn out best once there are more. The step of the parent and of the folds is 1000 for each
+epoch and 1 for each finished member: it grows with more epochs, even if fewer members finish them, and with more
+members. The values of a pack-size curve change when the pack grows, at sizes already told; so the curve of each state
+of the pack, ``curve:<members>x<epochs>``, is a run of its own, its step the size. Parameters stay what they were when
+the pack was first run; what an extension changed stands in tags ``sfora.extended.<path>``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from sfora_ray.config.member import MemberSpec
 from sfora_ray.errors import InputError, TrackerError
-from sfora_ray.pack.ending import CURVE, FOLD, PACK, ended, epochs_trained, final_results
+from sfora_ray.pack.ending import CURVE, FOLD, PACK, ended, final_results, pack_step
 from sfora_ray.pack.run_folder import Manifest, RunFolder
 from sfora_ray.pack.summary import FoldFacts, Summary
 from sfora_ray.pack.told import (
@@ -105,7 +106,7 @@ class Mirror:
 
     def tell_summary(self, summary: Summary, time_ms: int) -> None:
         """Tell what the pack came to: the parent's numbers, and a child run for each fold and for the curve."""
-        parent, step = self._runs[PACK], epochs_trained(self._run, summary)
+        parent, step = self._runs[PACK], pack_step(summary)
         self._tracker.log_dataset(parent, summary.pack.dataset, summary.pack.dataset_digest, "train and test")
         self._tracker.set_tags(parent, pack_tags(summary))
         self._tracker.log_metrics(parent, list(pack_points(summary, step, time_ms)))
@@ -198,8 +199,9 @@ class Mirror:
         if result is None or (result.status == "finished" and not self._manifest.is_finished(result)):
             return  # it goes on from there
         run = self._runs[spec.id]
+        epochs = result.epochs or self._manifest.original_config().training.epochs
         self._tracker.set_tags(run, member_tags(result))
-        self._tracker.log_metrics(run, list(points(result.metrics, result.best_epoch or 0, time_ms)))
+        self._tracker.log_metrics(run, list(points(result.metrics, epochs, time_ms)))
         self._tracker.close_run(run, ended(spec.id, {spec.id: result}, "KILLED"))
 
     def _tell_fold(self, fold: FoldFacts, step: int, time_ms: int) -> None:

@@ -10,7 +10,7 @@ from sfora_ray.config.member import MemberResult, MemberSpec
 from sfora_ray.pack.ending import final_results, summary_fits
 from sfora_ray.pack.lock import lock_holder
 from sfora_ray.pack.run_folder import RunFolder
-from sfora_ray.pack.summary import restarted
+from sfora_ray.pack.summary import failure, restarted
 from sfora_ray.training.announcer import now_ms
 from sfora_ray.training.attempts import restarts
 from sfora_ray.training.member_folder import EpochRecord, MemberFolder, Progress
@@ -144,10 +144,9 @@ def duration(seconds: float) -> str:
 
 def _remarks(result: MemberResult) -> str:
     """Return why a member failed, how often it began again, and what it warns of."""
-    again = restarted(result.restarts)
     if result.status == "failed":
-        return ": ".join(filter(None, (", ".join(filter(None, (result.cause, again))), result.reason)))
-    return "; ".join(filter(None, (again, *result.warnings)))
+        return failure(result.cause, result.restarts, result.reason)
+    return "; ".join(filter(None, (restarted(result.restarts), *result.warnings)))
 
 
 def _waiting(spec: MemberSpec, state: str, epochs: list[EpochRecord], note: str) -> MemberView:

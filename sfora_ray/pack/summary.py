@@ -68,8 +68,13 @@ class MemberFacts(Options):
         """Return why it is in no number, e.g. ``signal, restarted twice: killed by SIGKILL``; empty if it finished."""
         if self.status == "finished":
             return ""
-        kind = ", ".join(part for part in (self.cause, restarted(self.restarts)) if part)
-        return ": ".join(part for part in (kind, self.reason) if part)
+        return failure(self.cause, self.restarts, self.reason)
+
+
+def failure(cause: Cause, restarts: Sequence[str], reason: str) -> str:
+    """Return why a member failed, e.g. ``signal, restarted twice: killed by SIGKILL``."""
+    kind = ", ".join(filter(None, (cause, restarted(restarts))))
+    return ": ".join(filter(None, (kind, reason)))
 
 
 def restarted(restarts: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 A pack always works on a local folder, the working copy; this room carries files between it and the store.
 """
 
-from sfora_ray.storage.address import below, bucket_and_prefix, fault_of, is_address, name_of, without_credentials
+from sfora_ray.storage.address import below, bucket_and_prefix, fault_of, is_address, without_credentials
 from sfora_ray.storage.copy import LEDGER_NAME, WorkingCopy
 from sfora_ray.storage.environment import storage_environment
 from sfora_ray.storage.lease import held_lease, is_leased, lease_holder
@@ -21,7 +21,6 @@ __all__ = [
     "is_address",
     "is_leased",
     "lease_holder",
-    "name_of",
     "storage_environment",
     "without_credentials",
 ]

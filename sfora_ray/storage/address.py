@@ -82,11 +82,6 @@ def below(address: str, *names: str) -> str:
     return "/".join([place.rstrip("/"), *names]) + mark + settings
 
 
-def name_of(address: str) -> str:
-    """Return the last part of an address, such as the name of a run."""
-    return bucket_and_prefix(address).rpartition("/")[2]
-
-
 def without_credentials(text: str) -> str:
     """Return a text with ``***`` for whatever could be a credential in an address that it holds."""
     text = re.sub(r"://[^/\s@]*@", "://***@", text)

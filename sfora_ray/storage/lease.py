@@ -155,8 +155,9 @@ def _keep(
     while not stop.wait(times.renew):
         try:
             now = lease_holder(store)
-            if now is not None and now.token != token:
-                _log.error("%s: %s has taken over this run", store.address, now)
+            if now is None or now.token != token:
+                # Absent as well: another may have taken it, worked, and given it back.
+                _log.error("%s: %s has taken over this run", store.address, now or "another process")
                 on_loss()
                 return
             _write(store, token)

@@ -83,8 +83,12 @@ def read_run(place: Path | str, *, whole: bool = False) -> RunFolder:
     path = _copy_path(address)
     home = _home(address, path)
     # A driver on this machine keeps the copy fresh itself.
-    with suppress(BusyError), run_lock(path, patience_seconds=0):
-        home.copy.pull(leave_out=_NOBODY_READS if whole else (*_NOBODY_READS, *_LARGE))
+    with suppress(BusyError):
+        with run_lock(path, patience_seconds=0):
+            home.copy.pull(leave_out=(*_NOBODY_READS, *_LARGE))
+        if whole:
+            # Without the lock, or a driver would wait for it: no driver writes these, it fetches them as they are.
+            home.copy.pull(only=_LARGE)
     return RunFolder.open(path, home)
 
 
@@ -115,15 +119,24 @@ def _written(address: str, path: Path) -> Iterator[Home]:
     with held_lease(leased, on_loss=home.lose):
         try:
             _take_up(home)
-            with repeating("run in the store", _Turns(home).turn, _SECONDS_BETWEEN_SENDS):
+            with repeating("run in the store", _Turns(home).turn, _SECONDS_BETWEEN_SENDS), _sent(home):
                 yield home
-            home.publish()
         except BaseException:
             leased.hurry()
-            home.copy.store.hurry()
-            with suppress(SforaError):
-                home.publish()
             raise
+
+
+@contextmanager
+def _sent(home: InStore) -> Iterator[None]:
+    """Send everything when the block ends; after an error without patience, of which other threads lose theirs too."""
+    try:
+        yield
+        home.publish()
+    except BaseException:
+        home.copy.store.hurry()
+        with suppress(SforaError):
+            home.publish()
+        raise
 
 
 def _take_up(home: InStore) -> None:

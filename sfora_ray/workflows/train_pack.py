@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from sfora_ray.config.member import MemberResult, MemberSpec
-from sfora_ray.errors import SforaError
+from sfora_ray.errors import BusyError, SforaError, StorageError
 from sfora_ray.pack.following import following
 from sfora_ray.pack.keeper import kept
 from sfora_ray.pack.launcher import Launched
@@ -30,10 +31,11 @@ def train_and_finish(run: RunFolder, tracker: Tracker, launcher: Launcher, *, wa
     """Train what is not finished, then score, summarise and report. The tracker can spoil none of it.
 
     Raises:
+        BusyError: another process has taken over the run; the tracker is told by that one.
         SforaError: fewer members finished than the pack needs; the message has each reason.
     """
     mirror = Mirror(run, tracker)
-    status: RunStatus = "FAILED"
+    status: RunStatus | None = "FAILED"
     with kept(run) as keeper, following(mirror):
         try:
             summary = _fold(run, _train(run, launcher, watch), say)
@@ -42,10 +44,13 @@ def train_and_finish(run: RunFolder, tracker: Tracker, launcher: Launcher, *, wa
         except KeyboardInterrupt:
             status = "KILLED"
             raise
+        except BusyError:
+            status = None
+            raise
         finally:
             if status == "FINISHED":
                 say("logging metrics, models and the report")
-            if tell_within(run, mirror, status, say=say):
+            if status is None or tell_within(run, mirror, status, say=say):
                 keeper.dismiss()
 
 
@@ -92,7 +97,8 @@ def _train(run: RunFolder, launcher: Launcher, watch: Watch) -> Launched:
     try:
         while True:
             states = members.poll()
-            watch(member_views(run, states))
+            with suppress(OSError, StorageError):  # it cannot be read just now: nothing to show this time
+                watch(member_views(run, states))
             if all(state in ("finished", "failed", "stopped") for state in states.values()):
                 return members
             time.sleep(_SECONDS_BETWEEN_LOOKS)
@@ -106,7 +112,7 @@ def _forget_ends(run: RunFolder, specs: Sequence[MemberSpec]) -> None:
     for spec in specs:
         folder = run.member(spec)
         result = folder.result()
-        if result is not None and result.status == "finished":
-            end_attempt(folder, "", "")
+        if result is not None:
+            end_attempt(folder, result.cause, result.reason)
         folder.result_path.unlink(missing_ok=True)
         folder.progress_path.unlink(missing_ok=True)

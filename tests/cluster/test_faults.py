@@ -17,6 +17,7 @@ from sfora_ray.cluster.launcher import ClusterMembers
 from sfora_ray.cluster.leftovers import train_actors, wait_until_gone
 from sfora_ray.cluster.member import Landing
 from sfora_ray.config.member import MemberSpec
+from sfora_ray.pack import pauses
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.training.member_folder import MemberFolder
 from tests.cluster.conftest import all_is_free, new_run, watch
@@ -127,6 +128,24 @@ def cannot(task: dict[str, Any]) -> dict[str, Any]:
     with (Path(task["place"]) / "sent").open("a") as sent:
         sent.write("x")
     return Landing(end=End(cause="exception", reason="a defect", again=False)).model_dump(mode="json")
+
+
+@ray.remote(num_cpus=0, max_retries=0)
+def starves(task: dict[str, Any]) -> dict[str, Any]:
+    with (Path(task["place"]) / "sent").open("a") as sent:
+        sent.write(f"{time.time()}\n")
+    return Landing(end=End(cause="storage", reason="no space left", again=True)).model_dump(mode="json")
+
+
+def test_storage_is_given_time_to_come_back(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launcher, "run_member", starves)
+    monkeypatch.setattr(pauses, "PAUSES_SECONDS", (1.0, 2.0))
+    run = new_run(tiny_config(images, tmp_path, "seeds=[0]", "resources.max_failures=2"))
+    members = ClusterMembers(run, run.specs())
+    assert watch(members)[-1] == {"m00": "failed"}
+    first, second, third = map(float, (run.member(run.specs()[0]).path / "sent").read_text().split())
+    assert second - first > 0.9
+    assert third - second > 1.9
 
 
 @pytest.mark.parametrize(

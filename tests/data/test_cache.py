@@ -1,3 +1,4 @@
+import errno
 import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -7,12 +8,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from sfora_ray.data import images as images_module
 from sfora_ray.data.base import ImageDataset
 from sfora_ray.data.cache import CachedDataset, cached
 from sfora_ray.data.check import check_images
 from sfora_ray.data.holdout import hold_out_classes
 from sfora_ray.data.image_folder import ImageFolderOptions
-from sfora_ray.errors import DataError
+from sfora_ray.errors import DataError, StorageError
 from tests.data.pictures import dataset_in_memory, noise, write_folder
 
 
@@ -158,3 +160,39 @@ def test_hold_out_takes_the_asked_share_of_classes(tmp_path: Path, fraction: flo
     assert [train.class_names[label] for label in train.labels] == [name.split("/")[0] for name in train.ids]
     assert validation.ids == hold_out_classes(table, fraction=fraction, seed=1)[1].ids
     assert validation.ids != hold_out_classes(table, fraction=fraction, seed=2)[1].ids
+
+
+@pytest.mark.parametrize("failures", [1, 9])
+def test_a_file_out_of_reach_for_a_moment_makes_no_other_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    dataset = folder(tmp_path / "data")
+    first = build(dataset, tmp_path)
+    stat, calls = Path.stat, list[Path]()
+
+    def stat_badly(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        if path.suffix == ".png":
+            calls.append(path)
+            if len(calls) <= failures:
+                raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return stat(path, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(images_module, "_PAUSES", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(Path, "stat", stat_badly)
+    if failures == 1:
+        assert build(dataset, tmp_path).folder == first.folder
+    else:
+        with pytest.raises(StorageError, match=r"\.png: its file system failed in every try"):
+            build(dataset, tmp_path)
+    assert len(list((tmp_path / "decoded").glob("*/index.npy"))) == 1
+
+
+def test_a_cache_is_that_of_its_absent_files(tmp_path: Path) -> None:
+    dataset = folder(tmp_path / "data")
+    path = tmp_path / "data" / "a" / "00.png"
+    path.unlink()
+    for num_decoded in (13, 0):
+        assert cached(dataset, tmp_path, limit_bytes=10**9, on_progress=quiet, tolerate=1).num_decoded == num_decoded
+    path.symlink_to(path.name)  # in a circle, so that it leads to no file
+    (unreadable,) = cached(dataset, tmp_path, limit_bytes=10**9, on_progress=quiet, tolerate=1).unreadable
+    assert unreadable.id == "a/00.png"

@@ -1,10 +1,14 @@
+import errno
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from sfora_ray.data import images as images_module
 from sfora_ray.data.images import FileImages, decode_image, decoded_size
+from sfora_ray.data.unreadable import UnreadableImageError
 from sfora_ray.errors import DataError
 from tests.data.pictures import noise
 
@@ -106,3 +110,14 @@ def test_source_decodes_its_rows(tmp_path: Path) -> None:
     assert len(source) == 3
     for row, pixels in enumerate(images):
         np.testing.assert_array_equal(source[row], pixels)
+
+
+@pytest.mark.parametrize("number", [None, errno.EINVAL, errno.EACCES])
+def test_damage_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int | None) -> None:
+    def open_badly(*_: object, **__: object) -> Image.Image:
+        raise OSError("broken data stream") if number is None else OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(images_module, "_PAUSES", (1e9,))
+    monkeypatch.setattr(Image, "open", open_badly)
+    with pytest.raises(UnreadableImageError, match=r"a\.png: not a readable image"):
+        decode_image(tmp_path / "a.png", channels=3)

@@ -269,7 +269,7 @@ def test_scored_images_must_be_readable_and_embedded_ones_may_be_replaced(photos
     assert [table.labels[row] for row in same] == [table.labels[2]]
 
 
-@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR])
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR, errno.ENOTCONN])
 @pytest.mark.parametrize("hiccups", [2, 9])
 def test_hiccups_of_a_file_system_are_waited_out(
     photos: Path, monkeypatch: pytest.MonkeyPatch, number: int, hiccups: int
@@ -290,7 +290,7 @@ def test_hiccups_of_a_file_system_are_waited_out(
         assert decode_image(path, channels=3).shape == (20, 24, 3)
         assert len(calls) == 3
     else:
-        with pytest.raises(UnreadableImageError, match=r"a/00\.png: not a readable image, got .*Error: \[Errno"):
+        with pytest.raises(StorageError, match=r"a/00\.png: its file system failed in every try, got .*Error: \[Errno"):
             decode_image(path, channels=3)
         assert len(calls) == 4
 

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from sfora_ray.errors import BusyError
 from sfora_ray.pack.abandoned import close_abandoned, close_silent
 from sfora_ray.pack.mirror import Mirror
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.tracking import Tracker
 from sfora_ray.training.boundary import failed
+from sfora_ray.training.home import Here
 from tests.tracking.packs import finish, paper_pack, shown
 
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -55,6 +57,26 @@ def test_another_pack_is_left_alone(uri: str, tmp_path: Path) -> None:
     assert len(close_abandoned(one, tracker)) == 3
     running = {run.tags["sfora.pack"] for run in tracker.running()}
     assert running == {other.path.name}
+
+
+class TakenOn(Here):
+    """A home that another machine begins to write after it was asked so often."""
+
+    def __init__(self, asked: int) -> None:
+        self.left = asked
+
+    def is_written(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+def test_nothing_more_is_closed_once_another_machine_has_taken_the_pack_on(uri: str, tmp_path: Path) -> None:
+    run = paper_pack(tmp_path, uri, "lease")
+    tracker = opened(run)
+    with pytest.raises(BusyError, match=r"its pack is alive, got a lease"):
+        close_abandoned(RunFolder(run.path, TakenOn(1)), tracker)
+    assert sorted(states(uri, "lease").values()) == ["KILLED", "RUNNING", "RUNNING"]
+    assert states(uri, "lease")["pack"] == "RUNNING"
 
 
 def test_only_the_silent_are_closed(uri: str, tmp_path: Path) -> None:

@@ -192,6 +192,7 @@ def test_members_die_with_a_driver_that_was_killed(images: Path, tmp_path: Path)
     ("exit_code", "expected"),
     [
         (1, ("exception", "its process ended with exit code 1 and left no result")),
+        (4, ("storage", "its storage failed, so that it could not even say why")),
         (-9, ("signal", "killed by SIGKILL, as the system does when memory runs out")),
         (-15, ("signal", "killed by SIGTERM")),
         (-200, ("signal", "killed by signal 200")),

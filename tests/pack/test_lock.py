@@ -119,6 +119,13 @@ def test_an_error_frees_it(tmp_path: Path) -> None:
     assert not is_locked(tmp_path)
 
 
+def test_a_file_that_is_not_ours_stays(tmp_path: Path) -> None:
+    with run_lock(tmp_path):
+        (tmp_path / LOCK_NAME).unlink()
+        (tmp_path / LOCK_NAME).write_text("another's")
+    assert (tmp_path / LOCK_NAME).read_text() == "another's"
+
+
 def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(descriptor: int, operation: int) -> None:
         raise OSError(errno.EOPNOTSUPP, "Operation not supported")

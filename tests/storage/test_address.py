@@ -1,6 +1,6 @@
 import pytest
 
-from sfora_ray.storage import below, fault_of, is_address, name_of, storage_environment, without_credentials
+from sfora_ray.storage import below, fault_of, is_address, storage_environment, without_credentials
 from sfora_ray.storage.address import bucket_and_prefix
 
 
@@ -57,7 +57,6 @@ def test_what_lies_below_keeps_the_settings() -> None:
     inner = below(address, "herd-0123456789", "members")
 
     assert inner == "s3://bucket/packs/herd-0123456789/members?region=eu-west-1"
-    assert name_of(inner) == "members"
     assert bucket_and_prefix(inner) == "bucket/packs/herd-0123456789/members"
     assert bucket_and_prefix("s3://bucket/") == "bucket"
 

@@ -122,6 +122,15 @@ def test_a_holder_that_was_succeeded_is_told_and_leaves_the_lease(store: ObjectS
     assert holder.token == "theirs"
 
 
+def test_a_lease_that_is_gone_is_lost(store: ObjectStore) -> None:
+    lost = threading.Event()
+    with held_lease(store, QUICK, on_loss=lost.set):
+        store.delete(LEASE_NAME)
+        assert lost.wait(5)
+        time.sleep(3 * QUICK.renew)
+        assert lease_holder(store) is None, "another may take it now"
+
+
 def test_a_store_that_is_away_for_a_while_costs_no_lease(store: ObjectStore, s3: S3Server) -> None:
     lost = threading.Event()
     with held_lease(store, QUICK, on_loss=lost.set):

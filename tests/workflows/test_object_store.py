@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -19,10 +20,11 @@ from click.testing import CliRunner
 from sfora_ray.cli.main import root
 from sfora_ray.config.pack import PackConfig
 from sfora_ray.errors import BusyError, RunFolderError
+from sfora_ray.pack.lock import is_locked
 from sfora_ray.pack.run_folder import RunFolder
-from sfora_ray.storage import ObjectStore, held_lease
+from sfora_ray.storage import ObjectStore, WorkingCopy, held_lease
 from sfora_ray.storage.lease import LeaseTimes
-from sfora_ray.workflows.homes import read_run, written_run
+from sfora_ray.workflows.homes import new_run, read_run, written_run
 from sfora_ray.workflows.launchers import Launcher
 from sfora_ray.workflows.run_pack import resume_pack, run_or_resume, run_pack
 from tests.storage.server import BUCKET, CREDENTIALS, S3Server, s3_server
@@ -165,6 +167,41 @@ def test_one_process_writes_a_run(s3: S3Server, images: Path, tmp_path: Path) ->
     with holding, pytest.raises(BusyError, match="is being written by process"):
         run(config)
     assert s3.keys("busy/") == []
+
+
+def test_a_store_that_is_away_does_not_hold_up_an_end(s3: S3Server, images: Path, tmp_path: Path) -> None:
+    config = tiny_config(images, tmp_path, f"output=s3://{BUCKET}/away")
+    left = 0.0
+    try:
+        with pytest.raises(KeyError), new_run(config) as folder:
+            s3.always = (503, "")
+            folder.path.mkdir(parents=True, exist_ok=True)
+            (folder.path / "note.txt").write_text("1")
+            time.sleep(3.0)  # until the thread that sends it tries again and again
+            left = time.monotonic()
+            raise KeyError
+    finally:
+        s3.always = None
+    assert time.monotonic() - left < 5
+
+
+def test_the_whole_run_is_read_without_being_in_anybodys_way(
+    whole: PackConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(whole.output_folder)
+    seen: list[bool] = []
+    pull = WorkingCopy.pull
+
+    def look(copy: WorkingCopy, **patterns: Any) -> int:
+        seen.append(is_locked(copy.folder))
+        return pull(copy, **patterns)
+
+    monkeypatch.setattr(WorkingCopy, "pull", look)
+    folder = read_run(whole.run_address, whole=True)
+
+    assert seen == [True, False]
+    assert len(list(folder.path.glob("members/*/embeddings.*"))) == 4
+    assert len(list(folder.path.glob("members/*/model.safetensors"))) == 2
 
 
 def test_there_is_no_run(s3: S3Server, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from mlflow import MlflowClient
 
+from sfora_ray.config.member import MemberResult
 from sfora_ray.errors import BusyError, DataError
 from sfora_ray.pack.ending import pack_status, summary_fits
 from sfora_ray.pack.lock import run_lock
@@ -15,6 +16,7 @@ from sfora_ray.pack.mirror import Mirror
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.pack.summary import CurvePoint, FoldFacts, MemberFacts, PackFacts, Spread, Summary
 from sfora_ray.tracking import MlflowOptions
+from sfora_ray.training.boundary import failed
 from sfora_ray.workflows.reconcile import reconcile_run, reconcile_server
 from sfora_ray.workflows.sync import sync_run, tracking_at
 from tests.tiny_runs import PANDAS_OF_MLFLOW, Tracked
@@ -133,13 +135,40 @@ def test_a_pack_that_grows_keeps_its_runs_and_its_steps_grow(uri: str, tmp_path:
     assert before.items() <= after.items()
     assert set(after) - set(before) == {"m02", "curve:3x2", "curve:3x4"}
     assert all(len(runs) == 1 for runs in parts.values())
-    assert [step for step, *_ in history(uri, parts["pack"][0], "recall_at_1.mean")] == [4, 6, 12]
-    assert [step for step, *_ in history(uri, parts["fold:mean"][0], "recall_at_1")] == [4, 6, 12]
+    assert [step for step, *_ in history(uri, parts["pack"][0], "recall_at_1.mean")] == [2002, 2003, 4003]
+    assert [step for step, *_ in history(uri, parts["fold:mean"][0], "recall_at_1")] == [2002, 2003, 4003]
     assert [value for *_, value in history(uri, parts["pack"][0], "recall_at_1.n")] == [2, 3, 3]
     assert [step for step, *_ in history(uri, parts["curve:3x4"][0], "recall_at_1")] == [1, 2, 3]
     pack = parts["pack"][0].data
     assert (pack.params["training.epochs"], pack.tags["sfora.extended.training.epochs"]) == ("2", "4")
     assert parts["m02"][0].data.tags["mlflow.parentRunId"] == before["pack"]
+
+
+def test_what_fewer_members_come_to_after_more_epochs_is_told_too(uri: str, tmp_path: Path) -> None:
+    run = paper_pack(tmp_path, uri, "shrinks", "min_members=1", seeds=3)
+    for spec in run.specs():
+        finish(run, spec)
+    summarize_on_paper(run)
+    tell(run)
+    config = run.manifest().config
+    run.extend(config.model_copy(update={"training": config.training.model_copy(update={"epochs": 3})}))
+    first, *others = run.specs()
+    for spec in others:
+        run.member(spec).write_result(failed(spec, run.member(spec), "exception", "it broke"))
+    # The first of the three epochs is best after all: earlier than the one that was told.
+    values = {"recall_at_1": 0.4}
+    run.member(first).write_result(
+        MemberResult(id=first.id, seed=first.seed, status="finished", epochs=3, best_epoch=1, metrics=values)
+    )
+    summarize_on_paper(run)
+    tell(run)
+    parts = shown(uri, "shrinks")
+    for part, key in (("pack", "recall_at_1.n"), ("fold:mean", "recall_at_1"), ("m00", "recall_at_1")):
+        steps = [3] if part == "m00" else [3001]
+        assert [step for step, *_ in history(uri, parts[part][0], key)][1:] == steps
+    assert parts["pack"][0].data.metrics["recall_at_1.n"] == 1
+    assert parts["pack"][0].data.tags["sfora.num_members"] == "1"
+    assert parts["m00"][0].data.metrics["recall_at_1"] == 0.4
 
 
 def tell(run: RunFolder) -> None:
