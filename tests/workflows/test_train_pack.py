@@ -30,7 +30,7 @@ class Seeming(Launcher):
         self._error = error
         self._specs: Sequence[MemberSpec] = ()
 
-    def launch(self, run: RunFolder, specs: Sequence[MemberSpec]) -> Launched:
+    def launch(self, run: RunFolder, specs: Sequence[MemberSpec]) -> Launched:  # noqa: ARG002
         self._specs = specs
         return self
 
