@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from sfora_ray.data.base import ImageDataset, ImageTable
-from sfora_ray.errors import DataError
+from sfora_ray.errors import DataError, StorageError
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,6 @@ def _problem(place: tuple[str, ImageTable, int]) -> Problem | None:
     split, table, row = place
     try:
         table.images[row]
-    except DataError as error:
+    except (DataError, StorageError) as error:
         return Problem(split, table.ids[row], str(error))
     return None

@@ -21,7 +21,7 @@ NUM_CPUS, NUM_GPUS = 5, 2
 States = Mapping[str, MemberState]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster() -> Iterator[None]:
     """A local cluster whose two GPUs are only logical."""
     settings = {
@@ -92,7 +92,7 @@ class Launch:
     history: list[States]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def launch(cluster: None, images: Path, tmp_path_factory: pytest.TempPathFactory) -> Launch:
     place = tmp_path_factory.mktemp("launch")
     one_gpu = "resources.gpus_per_worker=1"

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from sfora_ray.benchmarks.chaos.faults import FAULTS, Fault
-from sfora_ray.benchmarks.chaos.scene import driver, letters_config
+from sfora_ray.benchmarks.chaos.scene import Size, driver, letters_config
 from sfora_ray.benchmarks.chaos.server import TrackerServer, tracker_server
 from sfora_ray.benchmarks.chaos.trial import Ground, TrialOutcome, run_trial
 from sfora_ray.config.pack import PackConfig
@@ -30,7 +30,13 @@ class Cluster:
 
 
 def chaos_trials(
-    trials: int, *, local: bool, seed: int, say: Callable[[str], None], folder: Path | None = None
+    trials: int,
+    *,
+    local: bool,
+    seed: int,
+    say: Callable[[str], None],
+    folder: Path | None = None,
+    size: Size = Size(),
 ) -> Iterator[TrialOutcome]:
     """Yield the outcome of each trial as it ends.
 
@@ -40,11 +46,12 @@ def chaos_trials(
         seed: draws order and moments. When a fault meets its pack depends on the machine's speed all the same.
         say: told what goes on.
         folder: where the packs lie afterwards; a temporary one that is removed, if None.
+        size: of the packs.
     """
     chance = random.Random(seed)
     with _somewhere(folder) as place, tracker_server(place) as server, _cluster(local=local) as cluster:
         say("training a pack that nothing disturbs")
-        ground = _ground(place, server, cluster, local=local)
+        ground = _ground(size, place, server, cluster, local=local)
         for number, fault in enumerate(_in_turn(trials, chance, local=local), start=1):
             say(f"trial {number} of {trials}: {fault.name}")
             spot = place / f"trial{number:03d}"
@@ -60,9 +67,9 @@ def _in_turn(trials: int, chance: random.Random, *, local: bool) -> Iterator[Fau
     yield from drawn[:trials]
 
 
-def _ground(place: Path, server: TrackerServer, cluster: Cluster, *, local: bool) -> Ground:
+def _ground(size: Size, place: Path, server: TrackerServer, cluster: Cluster, *, local: bool) -> Ground:
     def config(output: Path, experiment: str) -> PackConfig:
-        return letters_config(output, server.uri, experiment)
+        return letters_config(size, output, server.uri, experiment)
 
     spot = place / "undisturbed"
     undisturbed = config(spot / "runs", spot.name)

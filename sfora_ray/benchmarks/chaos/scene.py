@@ -22,11 +22,19 @@ CHECKPOINT_STEPS = 10
 _PROGRAM = "from sfora_ray.cli.main import main; main()"
 
 
-def letters_config(output: Path, uri: str, experiment: str) -> PackConfig:
-    """Return a pack of three small HERDs on letters that says every step and saves every tenth."""
+@dataclass(frozen=True)
+class Size:
+    """How large the packs are that are struck."""
+
+    members: int = 3
+    epochs: int = 4
+
+
+def letters_config(size: Size, output: Path, uri: str, experiment: str) -> PackConfig:
+    """Return a pack of small HERDs on letters that says every step and saves every tenth."""
     values = {
         "name": "chaos",
-        "seeds": [0, 1, 2],
+        "seeds": list(range(size.members)),
         "data": {"name": "glyphs"},
         "input": {"image_size": 32, "train": {"crop_scale": None, "horizontal_flip": False}, "test": {"resize": 32}},
         "sampler": {"name": "per_class", "batch_size": 120, "samples_per_class": 8},
@@ -35,7 +43,12 @@ def letters_config(output: Path, uri: str, experiment: str) -> PackConfig:
         "recipe": {"name": "distillation", "momentum": 0.99},
         "optimizer": {"lr": 1e-3},
         "schedule": {"warmup_epochs": 0},
-        "training": {"epochs": 4, "evaluate_every": 2, "checkpoint_steps": CHECKPOINT_STEPS, "progress_seconds": 0},
+        "training": {
+            "epochs": size.epochs,
+            "evaluate_every": 2,
+            "checkpoint_steps": CHECKPOINT_STEPS,
+            "progress_seconds": 0,
+        },
         "selection": {"split": "test"},
         "evaluation": {"nmi": False},
         "folds": ["wccn", "gpa"],
