@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from sfora_ray.benchmarks.chaos.faults import FAULTS, Fault
-from sfora_ray.benchmarks.chaos.scene import Size, driver, letters_config
+from sfora_ray.benchmarks.chaos.scene import FULL, Size, driver, letters_config
 from sfora_ray.benchmarks.chaos.server import TrackerServer, tracker_server
 from sfora_ray.benchmarks.chaos.trial import Ground, TrialOutcome, run_trial
 from sfora_ray.config.pack import PackConfig
@@ -36,7 +36,7 @@ def chaos_trials(
     seed: int,
     say: Callable[[str], None],
     folder: Path | None = None,
-    size: Size = Size(),
+    size: Size = FULL,
 ) -> Iterator[TrialOutcome]:
     """Yield the outcome of each trial as it ends.
 

@@ -30,6 +30,9 @@ class Size:
     epochs: int = 4
 
 
+FULL = Size()
+
+
 def letters_config(size: Size, output: Path, uri: str, experiment: str) -> PackConfig:
     """Return a pack of small HERDs on letters that says every step and saves every tenth."""
     values = {
