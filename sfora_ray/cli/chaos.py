@@ -18,19 +18,23 @@ _LEFT = ("fault", "exits", "bits equal", "tracker", "resources back")
 
 
 def run_chaos(trials: int, *, local: bool, seed: int, folder: Path | None) -> None:
-    """Run the trials, print one line each, and end with exit code 1 if any went wrong."""
-    outcomes: list[TrialOutcome] = []
-    for outcome in chaos_trials(
-        trials, local=local, seed=seed, say=lambda text: click.echo(text, err=True), folder=folder
-    ):
-        outcomes.append(outcome)
-        click.echo(f"  {'passed' if outcome.passed else 'FAILED'} in {outcome.seconds:.0f} s", err=True)
+    """Run the trials, print one line each, also if interrupted, and end with exit code 1 if any went wrong."""
     console = make_console()
-    console.print(outcomes_table(outcomes))
-    _say_what_is_wrong(console, outcomes)
+    outcomes: list[TrialOutcome] = []
+    try:
+        for outcome in chaos_trials(trials, local=local, seed=seed, say=_say, folder=folder):
+            outcomes.append(outcome)
+            _say(f"  {'passed' if outcome.passed else 'FAILED'} in {outcome.seconds:.0f} s")
+    finally:
+        console.print(outcomes_table(outcomes))
+        _say_what_is_wrong(console, outcomes)
     wrong = sum(not outcome.passed for outcome in outcomes)
     if wrong:
         raise SforaError(f"chaos: {wrong} of {trials} trials did not end as if nothing had happened.")
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def outcomes_table(outcomes: Sequence[TrialOutcome]) -> Table:
