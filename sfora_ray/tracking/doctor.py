@@ -15,13 +15,11 @@ from pathlib import Path
 from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
-from mlflow.utils.credentials import get_default_host_creds
-from mlflow.utils.rest_utils import http_request
 
 from sfora_ray.errors import TrackerError
 from sfora_ray.tracking.address import absolute, conceal, is_server
 from sfora_ray.tracking.mlflow_client import MlflowTracker
-from sfora_ray.tracking.reach import PATIENCE_SECONDS
+from sfora_ray.tracking.reach import ask_server
 
 _BYTE = b"?"
 
@@ -91,12 +89,5 @@ def _there_and_back(tracker: MlflowTracker, client: MlflowClient, run: str, uri:
 def _server_version(uri: str) -> str:
     if not is_server(uri):
         return ""
-    response = http_request(  # type: ignore[no-untyped-call]
-        get_default_host_creds(uri),  # type: ignore[no-untyped-call]
-        "/version",
-        "GET",
-        max_retries=0,
-        timeout=PATIENCE_SECONDS,
-        raise_on_status=False,
-    )
-    return str(response.text).strip()[:40] if response.status_code == 200 else "unknown"
+    answer = ask_server(uri, "/version", "GET")
+    return answer.text.strip()[:40] if answer.status == 200 else "unknown"

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import socket
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from mlflow.utils.credentials import get_default_host_creds
@@ -44,15 +46,34 @@ def _probe_sqlite(file: Path) -> None:
         connection.rollback()
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What a server said, whatever its HTTP status."""
+
+    status: int
+    content_type: str
+    text: str
+
+
 def _probe_server(uri: str) -> None:
+    answer = ask_server(uri, "/api/2.0/mlflow/experiments/search", "POST", json={"max_results": 1})
+    if answer.status != 200 or "json" not in answer.content_type:
+        raise OSError(f"HTTP {answer.status} {answer.text[:200]}")
+
+
+def ask_server(uri: str, path: str, method: str, json: Mapping[str, int] | None = None) -> Answer:
+    """Return a server's answer to one request, asked once, within seconds.
+
+    Raises:
+        MlflowException: the request failed on its way.
+    """
     response = http_request(  # type: ignore[no-untyped-call]
         get_default_host_creds(uri),  # type: ignore[no-untyped-call]
-        "/api/2.0/mlflow/experiments/search",
-        "POST",
+        path,
+        method,
         max_retries=0,
         timeout=PATIENCE_SECONDS,
         raise_on_status=False,
-        json={"max_results": 1},
+        json=json,
     )
-    if response.status_code != 200 or "json" not in response.headers.get("Content-Type", ""):
-        raise OSError(f"HTTP {response.status_code} {response.text[:200]}")
+    return Answer(response.status_code, response.headers.get("Content-Type", ""), response.text)

@@ -17,6 +17,7 @@ from sfora_ray.config.load import build_config
 from sfora_ray.config.member import MemberSpec
 from sfora_ray.config.pack import PackConfig
 from sfora_ray.pack.run_folder import RunFolder
+from sfora_ray.training.attempts import current_attempt
 
 CHECKPOINT_STEPS = 10
 _PROGRAM = "from sfora_ray.cli.main import main; main()"
@@ -83,10 +84,10 @@ class Scene:
 
     def process_of(self, member: MemberSpec) -> psutil.Process | None:
         """Return the process that trains a member, if it lives."""
-        started = [event for event in self.run.member(member).attempts() if event.event == "started"]
-        if not started or not psutil.pid_exists(started[-1].pid):
+        attempt = current_attempt(self.run.member(member))
+        if attempt is None or not psutil.pid_exists(attempt.pid):
             return None
-        return psutil.Process(started[-1].pid)
+        return psutil.Process(attempt.pid)
 
     def processes_named(self, title: str) -> list[psutil.Process]:
         """Return the processes of the pack's cluster whose command line starts with ``title``."""
