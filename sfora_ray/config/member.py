@@ -7,6 +7,8 @@ from typing import Literal
 from sfora_ray.config.pack import PackConfig
 from sfora_ray.options import Options
 
+Split = Literal["validation", "test"]
+
 
 class MemberSpec(Options):
     """Everything a worker needs to train one member."""
@@ -19,6 +21,9 @@ class MemberSpec(Options):
     """Ids of images that could not be read when the pack started; no member sees them."""
     dataset_digest: str = ""
     """Of the rows that members are to see; empty where it is not known."""
+    scored: tuple[Split, ...] = ("test", "validation")
+    """Splits that are scored after an epoch, where there are any. A member of a sweep that is not to see the test
+    classes is not scored on them, nor embeds them when it has finished."""
 
     @property
     def folder_name(self) -> str:

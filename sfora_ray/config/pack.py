@@ -104,6 +104,19 @@ class SelectionOptions(Options):
     validation_fraction: float = Field(default=0.2, gt=0, lt=1)
     """Share of the training classes held out of training, for `validation` only."""
     validation_seed: NonNegativeInt = 0
+    """Names the choice of held-out classes, or how classes are dealt to folds."""
+    validation_folds: int | None = Field(default=None, ge=2)
+    """Deal the training classes to so many folds and hold out one of them, in place of a fraction."""
+    validation_fold: NonNegativeInt = 0
+    """Which fold is held out, counted from 0."""
+
+    @model_validator(mode="after")
+    def _fold_is_there(self) -> SelectionOptions:
+        if self.validation_fold >= (self.validation_folds or 1):
+            raise ValueError(
+                f"validation_fold ({self.validation_fold}) must be below validation_folds ({self.validation_folds})"
+            )
+        return self
 
 
 class EvaluationOptions(Options):
@@ -265,6 +278,8 @@ _CHANGES_NO_RESULT = {
     "training": ("checkpoint_every", "checkpoint_steps", "progress_seconds", "loader_workers"),
     "input": ("cache_gigabytes", "max_unreadable"),
 }
+_FOLD_KEYS = ("validation_folds", "validation_fold")
+"""Keys of a later version than many run folders: a pack without folds of classes keeps the digest it had."""
 
 
 def digest_of(plain: Mapping[str, Any]) -> str:
@@ -278,4 +293,6 @@ def digest_of(plain: Mapping[str, Any]) -> str:
     }
     for part, unseen in _CHANGES_NO_RESULT.items():
         values[part] = {key: value for key, value in values[part].items() if key not in unseen}
+    if values["selection"].get("validation_folds") is None:
+        values["selection"] = {key: value for key, value in values["selection"].items() if key not in _FOLD_KEYS}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:10]

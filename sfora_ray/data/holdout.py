@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sfora_ray.arrays import Int64
 from sfora_ray.data.base import ImageTable
 from sfora_ray.errors import DataError
 from sfora_ray.randomness import numpy_generator
@@ -28,5 +29,33 @@ def hold_out_classes(table: ImageTable, *, fraction: float, seed: int) -> tuple[
             "classes. Lower the fraction, or select by `last`."
         )
     chosen = numpy_generator(seed, "hold-out").permutation(num_classes)[:held]
-    in_validation = np.isin(table.labels, chosen)
+    return _split(table, chosen)
+
+
+def hold_out_fold(table: ImageTable, *, folds: int, fold: int, seed: int) -> tuple[ImageTable, ImageTable]:
+    """Deal the classes to ``folds`` parts and split a table into ``(train, validation)``; no class is in both.
+
+    Every class is held out by exactly one fold. Parts differ in size by one class at most.
+
+    Args:
+        table: the training split.
+        folds: number of parts, 2 or more.
+        fold: the part that is held out, counted from 0.
+        seed: names the deal; one for all folds.
+
+    Raises:
+        DataError: a part would have fewer than two classes.
+    """
+    num_classes = len(table.class_names)
+    if num_classes < 2 * folds:
+        raise DataError(
+            f"hold-out: every fold needs two classes, got {folds} folds of {num_classes} classes. "
+            f"Use {num_classes // 2} folds or fewer."
+        )
+    chosen = numpy_generator(seed, "folds of classes", folds).permutation(num_classes)[fold::folds]
+    return _split(table, chosen)
+
+
+def _split(table: ImageTable, held: Int64) -> tuple[ImageTable, ImageTable]:
+    in_validation = np.isin(table.labels, held)
     return table.rows(np.flatnonzero(~in_validation)), table.rows(np.flatnonzero(in_validation))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import safetensors.torch
@@ -11,19 +10,17 @@ import safetensors.torch
 from sfora_ray.arrays import EmbeddingTable
 from sfora_ray.config.member import MemberResult, MemberSpec
 from sfora_ray.files import write_bytes
-from sfora_ray.training.announcer import Announcer, now_ms
-from sfora_ray.training.attempts import begin_attempt, restarts
-from sfora_ray.training.checkpoint import LoopState, load_best, load_checkpoint, save_best
-from sfora_ray.training.epoch import EpochOutcome, EpochSoFar, train_epoch
+from sfora_ray.training.attempts import restarts
+from sfora_ray.training.checkpoint import LoopState, load_best
 from sfora_ray.training.evaluate import collapse_warning, embed_table, retrieval_metrics
 from sfora_ray.training.member_folder import EpochRecord, MemberFolder
-from sfora_ray.training.parts import Parts, build_parts
+from sfora_ray.training.ongoing import OngoingMember, ongoing_member
+from sfora_ray.training.parts import Parts
 from sfora_ray.training.patience import patiently
-from sfora_ray.training.preparation import member_data
 from sfora_ray.training.saver import Saver
-from sfora_ray.training.selection import Best, better, in_turn, is_due
+from sfora_ray.training.selection import Best
 from sfora_ray.training.unreadable import unreadable_warnings
-from sfora_ray.training.worker import Worker, device_name, torch_settings
+from sfora_ray.training.worker import Worker, device_name
 
 
 def train_member(spec: MemberSpec, folder: MemberFolder, worker: Worker) -> MemberResult:
@@ -36,93 +33,15 @@ def train_member(spec: MemberSpec, folder: MemberFolder, worker: Worker) -> Memb
         StoppedError: it was asked to stop; its state is saved.
     """
     config = spec.config
-    announcer = Announcer(
-        folder,
-        config.training.epochs,
-        every_seconds=config.training.progress_seconds,
-        silent=not worker.is_first,
-    )
-    with torch_settings(config):
-        announcer.state("preparing")
-        data = member_data(spec, folder, announcer.preparing)
-        parts = build_parts(spec, data, worker)
-        state = load_checkpoint(folder.checkpoint_path, parts)
-        holder = _take_over(parts, folder, state)
-        saver = Saver(parts, folder, holder)
+    with ongoing_member(spec, folder, worker) as (member, state):
         while state.epochs_done < config.training.epochs:
-            saver.leave_if_asked(state)
-            state = _next_epoch(parts, folder, announcer, saver, state)
-        announcer.state("embedding", config.training.epochs, parts.sampler.steps_per_epoch)
-        return _finish(parts, folder, state, saver) if worker.is_first else _not_first(spec)
-
-
-def _take_over(parts: Parts, folder: MemberFolder, state: LoopState) -> str:
-    """Begin an attempt, and forget recorded epochs that the checkpoint does not hold: they are trained again."""
-    if not parts.worker.is_first:
-        return ""
-    holder = patiently(str(folder.attempts_path), lambda: begin_attempt(folder, state.steps_done(parts)))
-    folder.home.publish()
-    kept = [record for record in patiently(str(folder.epochs_path), folder.epochs) if record.epoch <= state.epochs_done]
-    lines = "".join(record.model_dump_json() + "\n" for record in kept)
-    patiently(str(folder.epochs_path), lambda: write_bytes(folder.epochs_path, lines.encode()))
-    return holder
-
-
-def _next_epoch(parts: Parts, folder: MemberFolder, announcer: Announcer, saver: Saver, state: LoopState) -> LoopState:
-    """Train an epoch to its end, evaluate if it is time, remember the best, record the epoch and save the state."""
-    config, epoch = parts.config, state.epochs_done + 1
-    outcome = train_epoch(parts, epoch, announcer, start=state.under_way, between=saver.between(state))
-    ended = replace(
-        state, epochs_done=epoch, under_way=EpochSoFar(), train_seconds=state.train_seconds + outcome.seconds
-    )
-    if not parts.worker.is_first:
-        return ended
-    metrics: dict[str, dict[str, float]] = {}
-    if is_due(config, epoch):
-        announcer.state("evaluating", epoch, parts.sampler.steps_per_epoch)
-        metrics = _evaluate(parts)
-        saver.refuse_if_replaced()
-        ended = _remember(parts, folder, ended, better(config, state.best, epoch, metrics))
-    record = _record(parts, epoch, outcome, metrics)
-    saver.refuse_if_replaced()
-    patiently(str(folder.epochs_path), lambda: folder.append_epoch(record))
-    if epoch % config.training.checkpoint_every == 0 or epoch == config.training.epochs:
-        saver.save(ended)
-    return ended
-
-
-def _remember(parts: Parts, folder: MemberFolder, state: LoopState, candidate: Best | None) -> LoopState:
-    if candidate is None:
-        return state
-    path = folder.checkpoint_path
-    patiently(f"{path}", lambda: save_best(path, parts, candidate.epoch))
-    return replace(state, best=candidate) if in_turn(parts.config, candidate.epoch) else replace(state, last=candidate)
-
-
-def _evaluate(parts: Parts) -> dict[str, dict[str, float]]:
-    """Score the test classes, and the held-out ones where there are any; NMI waits for the selected epoch."""
-    tables = {"test": parts.data.dataset.test}
-    if parts.data.validation is not None:
-        tables["validation"] = parts.data.validation
-    options = parts.config.evaluation.model_copy(update={"nmi": False})
-    return {
-        split: retrieval_metrics(embed_table(parts, table), options, parts.worker.device)
-        for split, table in tables.items()
-    }
-
-
-def _record(parts: Parts, epoch: int, outcome: EpochOutcome, metrics: dict[str, dict[str, float]]) -> EpochRecord:
-    return EpochRecord(
-        epoch=epoch,
-        step=epoch * parts.sampler.steps_per_epoch,
-        time_ms=now_ms(),
-        seconds=outcome.seconds,
-        images_per_second=outcome.images_per_second,
-        loss=outcome.loss,
-        lr=outcome.lr,
-        state=parts.recipe.objective.diagnostics(),
-        metrics=metrics,
-    )
+            state = member.next_epoch(state)
+        if not worker.is_first:
+            return _not_first(spec)
+        if "test" not in spec.scored:
+            return _unseen(member, state)
+        member.announcer.state("embedding", config.training.epochs, member.parts.sampler.steps_per_epoch)
+        return _finish(member.parts, folder, state, member.saver)
 
 
 def _finish(parts: Parts, folder: MemberFolder, state: LoopState, saver: Saver) -> MemberResult:
@@ -167,13 +86,34 @@ def _result(parts: Parts, folder: MemberFolder, train_seconds: float, best: Best
 
 
 def _warnings(epochs: list[EpochRecord], test: EmbeddingTable) -> tuple[str, ...]:
+    collapsed = collapse_warning(test)
+    return (*(() if collapsed is None else (collapsed,)), *_silent_epochs(epochs))
+
+
+def _silent_epochs(epochs: list[EpochRecord]) -> tuple[str, ...]:
     silent = [record.epoch for record in epochs if record.loss["total"] == 0.0]
-    found = [collapse_warning(test)]
-    if silent:
-        found.append(
-            f"the loss was exactly 0 in {len(silent)} epoch(s), first in {silent[0]}: nothing was learnt there"
-        )
-    return tuple(text for text in found if text is not None)
+    if not silent:
+        return ()
+    return (f"the loss was exactly 0 in {len(silent)} epoch(s), first in {silent[0]}: nothing was learnt there",)
+
+
+def _unseen(member: OngoingMember, state: LoopState) -> MemberResult:
+    """Return the result of a member that never looks at the test classes: its held-out metrics, and no embeddings."""
+    spec, best = member.parts.spec, state.selected
+    assert best is not None, "the last epoch is always evaluated"
+    epochs = member.folder.epochs()
+    return MemberResult(
+        id=spec.id,
+        seed=spec.seed,
+        status="finished",
+        best_epoch=best.epoch,
+        selected_on=spec.config.selection.split,
+        epochs=spec.config.training.epochs,
+        restarts=restarts(member.folder.attempts()),
+        train_seconds=state.train_seconds,
+        device=device_name(member.parts.worker.device),
+        warnings=_silent_epochs(epochs),
+    )
 
 
 def _not_first(spec: MemberSpec) -> MemberResult:

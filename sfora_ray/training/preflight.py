@@ -12,12 +12,12 @@ import torch
 from sfora_ray.arrays import Int64
 from sfora_ray.config.pack import PackConfig
 from sfora_ray.data.base import ImageDataset, SplitCounts
-from sfora_ray.data.holdout import hold_out_classes
 from sfora_ray.data.unreadable import without
 from sfora_ray.errors import DataError, WeightsError
 from sfora_ray.models import Embedder, build_embedder, weights_identity
 from sfora_ray.parameters import ParameterGroup
 from sfora_ray.randomness import torch_generator
+from sfora_ray.training.preparation import split_train
 from sfora_ray.training.schedule import rate_factor
 
 
@@ -69,19 +69,12 @@ def preflight(config: PackConfig, left_out: Sequence[str] = ()) -> MemberPlan:
         InputError: data, sampler or weights do not fit; the message names the place and the way out.
     """
     dataset = without(config.data.load(config.cache_dir.expanduser()), left_out)
-    validation_classes = 0
-    train = dataset.train
-    if config.selection.split == "validation":
-        selection = config.selection
-        train, held_out = hold_out_classes(
-            train, fraction=selection.validation_fraction, seed=selection.validation_seed
-        )
-        validation_classes = len(held_out.class_names)
+    train, held_out = split_train(config, dataset)
     return _plan(
         config,
         counts=_counts(dataset),
         labels=train.labels,
-        validation_classes=validation_classes,
+        validation_classes=0 if held_out is None else len(held_out.class_names),
         embedder=_embedder(config, dataset.channels),
         weights=weights_identity(config.model),
         dataset_digest=dataset.digest,
@@ -103,7 +96,10 @@ def dry_plan(config: PackConfig) -> MemberPlan:
             raise
         notes = (f"not at hand yet: {error}", "counts as published, backbone without its weights")
     split = config.selection.split == "validation"
-    held_out = round(published.train_classes * config.selection.validation_fraction) if split else 0
+    share = config.selection.validation_fraction
+    if config.selection.validation_folds is not None:
+        share = 1 / config.selection.validation_folds
+    held_out = round(published.train_classes * share) if split else 0
     classes = published.train_classes - held_out
     images = published.train_images * classes // published.train_classes
     bare = config.model.model_copy(update={"backbone": config.model.backbone.without_weights()})

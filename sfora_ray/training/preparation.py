@@ -9,7 +9,7 @@ from sfora_ray.config.member import MemberSpec
 from sfora_ray.config.pack import PackConfig
 from sfora_ray.data.base import ImageDataset, ImageTable
 from sfora_ray.data.cache import cached
-from sfora_ray.data.holdout import hold_out_classes
+from sfora_ray.data.holdout import hold_out_classes, hold_out_fold
 from sfora_ray.data.loader import OnUnreadable
 from sfora_ray.data.unreadable import UnreadableImage, without
 from sfora_ray.errors import DataError
@@ -88,6 +88,13 @@ def split_train(config: PackConfig, dataset: ImageDataset) -> tuple[ImageTable, 
     if config.selection.split != "validation":
         return dataset.train, None
     selection = config.selection
+    if selection.validation_folds is not None:
+        return hold_out_fold(
+            dataset.train,
+            folds=selection.validation_folds,
+            fold=selection.validation_fold,
+            seed=selection.validation_seed,
+        )
     return hold_out_classes(dataset.train, fraction=selection.validation_fraction, seed=selection.validation_seed)
 
 

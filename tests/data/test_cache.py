@@ -12,7 +12,7 @@ from sfora_ray.data import images as images_module
 from sfora_ray.data.base import ImageDataset
 from sfora_ray.data.cache import CachedDataset, cached
 from sfora_ray.data.check import check_images
-from sfora_ray.data.holdout import hold_out_classes
+from sfora_ray.data.holdout import hold_out_classes, hold_out_fold
 from sfora_ray.data.image_folder import ImageFolderOptions
 from sfora_ray.errors import DataError, StorageError
 from tests.data.pictures import dataset_in_memory, noise, write_folder
@@ -160,6 +160,28 @@ def test_hold_out_takes_the_asked_share_of_classes(tmp_path: Path, fraction: flo
     assert [train.class_names[label] for label in train.labels] == [name.split("/")[0] for name in train.ids]
     assert validation.ids == hold_out_classes(table, fraction=fraction, seed=1)[1].ids
     assert validation.ids != hold_out_classes(table, fraction=fraction, seed=2)[1].ids
+
+
+def test_folds_of_classes_hold_out_every_class_once(tmp_path: Path) -> None:
+    names = [f"{number:02d}" for number in range(11)]
+    write_folder(tmp_path / "images", dict.fromkeys(names, 2))
+    table = ImageFolderOptions(root=tmp_path / "images").load(tmp_path).train
+    splits = [hold_out_fold(table, folds=3, fold=fold, seed=5) for fold in range(3)]
+    held = [set(validation.class_names) for _, validation in splits]
+    assert sorted(name for some in held for name in some) == sorted(table.class_names)
+    assert max(map(len, held)) - min(map(len, held)) <= 1
+    for train, validation in splits:
+        assert not set(train.class_names) & set(validation.class_names)
+        assert sorted(train.ids + validation.ids) == sorted(table.ids)
+    assert held != [set(hold_out_fold(table, folds=3, fold=fold, seed=6)[1].class_names) for fold in range(3)]
+
+
+def test_folds_of_classes_need_two_classes_each(tmp_path: Path) -> None:
+    write_folder(tmp_path / "images", dict.fromkeys("abcdefghijkl", 2))
+    table = ImageFolderOptions(root=tmp_path / "images").load(tmp_path).train
+    classes = len(table.class_names)
+    with pytest.raises(DataError, match=rf"got {classes} folds of {classes} classes. Use {classes // 2} folds"):
+        hold_out_fold(table, folds=classes, fold=0, seed=0)
 
 
 @pytest.mark.parametrize("failures", [1, 9])

@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-import sfora_ray.training.member as member_module
+import sfora_ray.training.ongoing as ongoing_module
 from sfora_ray.training.member_folder import MemberFolder
 from tests.tiny import STEPS_PER_EPOCH
 from tests.training.interrupted import (
@@ -186,7 +186,7 @@ def test_a_finished_member_is_only_embedded_again(
 ) -> None:
     train(images, tmp_path / "member")
     before = bits(tmp_path / "member")
-    monkeypatch.setattr(member_module, "train_epoch", None)
+    monkeypatch.setattr(ongoing_module, "train_epoch", None)
     train(images, tmp_path / "member")
     assert bits(tmp_path / "member") == before
 
