@@ -10,6 +10,7 @@ import click
 from sfora_ray.config.load import load_config
 from sfora_ray.config.pack import PackConfig
 from sfora_ray.config.reference import config_reference
+from sfora_ray.config.sweep import SweepConfig
 from sfora_ray.config.yaml_text import dump_yaml
 
 
@@ -18,16 +19,22 @@ def command() -> None:
     """What a configuration may hold."""
 
 
+of_sweeps = click.option("--sweep", "of_sweep", is_flag=True, help="Of sweeps, not of packs.")
+
+
 @command.command()
-def schema() -> None:
+@of_sweeps
+def schema(of_sweep: bool) -> None:
     """Print the JSON schema, for editors."""
-    click.echo(json.dumps(PackConfig.model_json_schema(), indent=2))
+    config = SweepConfig if of_sweep else PackConfig
+    click.echo(json.dumps(config.model_json_schema(), indent=2))
 
 
 @command.command()
-def reference() -> None:
+@of_sweeps
+def reference(of_sweep: bool) -> None:
     """Print every key with its type, default and meaning, as Markdown."""
-    click.echo(config_reference())
+    click.echo(config_reference(SweepConfig if of_sweep else PackConfig))
 
 
 @command.command()

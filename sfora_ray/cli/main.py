@@ -17,6 +17,9 @@ from sfora_ray.errors import SforaError
 # Each command's module is loaded when it is called, so that `--help` does not wait for torch.
 _COMMANDS = {
     "pack": "Train a pack of members, resume or extend it, or look how it is doing.",
+    "sweep": "Search a configuration, resume a search, or see whether what it found is really better.",
+    "compare": "Compare packs: which differences are real, over seeds, over queries and by pack size.",
+    "ablation": "Train two packs with the same seeds and compare them at each pack size.",
     "doctor": "Look at all that a pack stands on, before a night is lost.",
     "fold": "Refit folds on an existing run folder.",
     "report": "Rebuild the report of a run folder.",

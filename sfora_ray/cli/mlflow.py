@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 from rich.table import Table
 
 from sfora_ray.cli.terminal import make_console
 from sfora_ray.errors import BusyError
 from sfora_ray.pack.abandoned import Closed
+from sfora_ray.sweep.folder import SweepFolder
 from sfora_ray.tracking import MlflowOptions
 from sfora_ray.workflows.homes import read_run
-from sfora_ray.workflows.reconcile import reconcile_run, reconcile_server
-from sfora_ray.workflows.sync import sync_run
+from sfora_ray.workflows.reconcile import reconcile_run, reconcile_server, reconcile_sweep
+from sfora_ray.workflows.sync import sync_run, sync_sweep
 
 
 @click.group()
@@ -23,12 +26,13 @@ def command() -> None:
 @click.argument("run")
 @click.option("--uri", help="Another tracking URI than the config's.")
 def sync(run: str, uri: str | None) -> None:
-    """Tell MLflow everything that the run folder RUN says; what is there already is not told twice.
+    """Tell MLflow everything that the run or sweep folder RUN says; what is there already is not told twice.
 
-    A pack that is being trained may be synced too: its runs stay open.
+    One that is under way may be synced too: its runs stay open.
     """
-    ended = sync_run(read_run(run, whole=True), uri=uri)
-    click.echo("told" if ended else "told so far; the pack is under way and its runs stay open")
+    sweep = _sweep_at(run)
+    ended = sync_run(read_run(run, whole=True), uri=uri) if sweep is None else sync_sweep(sweep, uri=uri)
+    click.echo("told" if ended else "told so far; it is under way and its runs stay open")
 
 
 @command.command()
@@ -37,7 +41,7 @@ def sync(run: str, uri: str | None) -> None:
 @click.option("--experiment", help="Experiment; the config's of each RUN, else sfora.")
 @click.option("--silent-minutes", default=10.0, show_default=True, help="Without RUN: how long without a heartbeat.")
 def reconcile(runs: tuple[str, ...], uri: str | None, experiment: str | None, silent_minutes: float) -> None:
-    """Close the MLflow runs of packs whose driver is dead.
+    """Close the MLflow runs of packs and sweeps whose driver is dead.
 
     With run folders: theirs, at once, each with its member's true state. Without: all in the experiment whose driver
     has shown no heartbeat for some minutes.
@@ -52,11 +56,20 @@ def reconcile(runs: tuple[str, ...], uri: str | None, experiment: str | None, si
 
 
 def _reconciled(place: str, uri: str | None, experiment: str | None) -> list[Closed]:
+    sweep = _sweep_at(place)
     try:
+        if sweep is not None:
+            return reconcile_sweep(sweep, uri=uri, experiment=experiment)
         return reconcile_run(read_run(place), uri=uri, experiment=experiment)
     except BusyError as error:
         click.echo(str(error), err=True)
         return []
+
+
+def _sweep_at(place: str) -> SweepFolder | None:
+    """Return the sweep whose folder this is, or None if it is something else."""
+    folder = SweepFolder(Path(place))
+    return SweepFolder.open(folder.path) if folder.manifest_path.is_file() else None
 
 
 def _print(closed: list[Closed]) -> None:

@@ -12,11 +12,11 @@ _SECONDS_TO_SETTLE = 40.0
 _COUNTED = ("CPU", "GPU", "memory")
 
 
-def held_after_all() -> list[str]:
-    """Wait for Ray to count what was let go; return what is held all the same, in words."""
-    end = time.monotonic() + _SECONDS_TO_SETTLE
+def held_after_all(seconds: float = _SECONDS_TO_SETTLE) -> list[str]:
+    """Wait, as long as that at most, for Ray to count what was let go; return what is held all the same, in words."""
+    end = time.monotonic() + seconds
     while (held := _held()) and time.monotonic() < end:
-        time.sleep(0.5)
+        time.sleep(0.2)
     return held
 
 

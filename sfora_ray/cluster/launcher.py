@@ -21,14 +21,13 @@ from typing import Any
 import ray
 from ray import ObjectRef
 from ray.exceptions import RayError, TaskCancelledError
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from sfora_ray.cluster.backend import collective_backend
 from sfora_ray.cluster.capacity import members_that_fit, waited_in_vain
 from sfora_ray.cluster.causes import End, end_of
 from sfora_ray.cluster.gather import gather_blocks, sum_moments
 from sfora_ray.cluster.leftovers import remove_orphaned_groups, wait_until_gone
-from sfora_ray.cluster.member import NO_GPU, Landing, MemberTask, run_member
+from sfora_ray.cluster.member import Landing, MemberTask, run_member, send
 from sfora_ray.config.member import Cause, MemberSpec
 from sfora_ray.errors import SforaError
 from sfora_ray.folds import Moments
@@ -37,7 +36,6 @@ from sfora_ray.pack.launcher import MemberState
 from sfora_ray.pack.notes import Outage, events_since, note_end, note_failure, note_result, note_unsaved
 from sfora_ray.pack.pauses import Pauses
 from sfora_ray.pack.run_folder import RunFolder
-from sfora_ray.storage import storage_environment
 from sfora_ray.training.member_folder import MemberFolder
 
 _log = logging.getLogger(__name__)
@@ -135,12 +133,7 @@ class ClusterMembers:
             scratch=Path(tempfile.mkdtemp(prefix=f"sfora-train-{spec.id}-")),
             backend=self._backend,
         )
-        # The Train controller lives on its caller's node: the driver's, which is not one that comes and goes.
-        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
-        variables = {**NO_GPU["env_vars"], **storage_environment(folder.place)}
-        task = run_member.options(scheduling_strategy=here, runtime_env={"env_vars": variables})
-        ref = task.remote(order.model_dump(mode="json"))
-        self._flights[spec.id] = _Flight(spec, ref, order.scratch, events_before)
+        self._flights[spec.id] = _Flight(spec, send(run_member, order), order.scratch, events_before)
         self._waiting.remove(spec)
         self._states[spec.id] = "starting"
 

@@ -1,9 +1,13 @@
 """What a Train run leaves on the cluster when its controller dies, and how it is removed.
 
-Ray ends actors whose owner has died: a member task takes its controller along, a controller its workers, within about
-a second. The placement group stays, for it belongs to the job: with it the resources of every worker. Train's own
-cleaner finds dead controllers through the State API alone, which is not there without the dashboard; the controller's
-records in Ray's control store tell it everywhere. Groups of a driver that died are removed by Ray.
+Ray ends actors whose owner has died: a member task takes its controller along, a controller its workers. The placement
+group stays, for it belongs to the job: with it the resources of every worker. Train's own cleaner finds dead
+controllers through the State API alone, which is not there without the dashboard; the records of Ray's control store
+tell it everywhere. Groups of a driver that died are removed by Ray.
+
+A controller that Ray counts as dead is not gone yet. Ray asks its process to leave and kills it 5 s later; until then
+it sees its workers go and may start others in a new group, which the store's own mark of orphans (set once, when the
+creator died) misses. So a group is judged by the state of its creator, and nothing is gone before the process is.
 """
 
 from __future__ import annotations
@@ -12,7 +16,11 @@ import time
 
 import ray
 from ray._private.state import state as cluster_state
-from ray.core.generated.gcs_pb2 import PlacementGroupTableData  # type: ignore[attr-defined]
+from ray.core.generated.gcs_pb2 import (  # type: ignore[attr-defined]
+    ActorTableData,
+    PlacementGroupTableData,
+    WorkerTableData,
+)
 from ray.util.placement_group import PlacementGroup, remove_placement_group
 
 _TRAIN_ACTORS = ("TrainController", "RayTrainWorker", "SynchronizationActor", "DatasetManager", "PreemptionWatcher")
@@ -20,17 +28,21 @@ _SECONDS_BETWEEN_LOOKS = 0.1
 
 
 def remove_orphaned_groups() -> int:
-    """Remove this job's placement groups whose creator is dead; return how many there were."""
-    orphans = [group for group in _groups() if group.creator_actor_dead]
+    """Remove this job's placement groups whose creator, an actor, is dead; return how many there were."""
+    orphans = _orphans()
     for group in orphans:
         remove_placement_group(PlacementGroup(ray.PlacementGroupID(group.placement_group_id)))
     return len(orphans)
 
 
 def train_actors() -> list[str]:
-    """Return the kinds of this job's Train actors that have not ended."""
-    actors = cluster_state.actor_table(None, job_id=_job()).values()
-    return [one["ActorClassName"] for one in actors if one["State"] != "DEAD" and _is_trains(one["ActorClassName"])]
+    """Return the kinds of this job's Train actors that have not ended, or whose process has not."""
+    living = _living_workers()
+    return [
+        one.class_name
+        for one in _actors()
+        if one.class_name in _TRAIN_ACTORS and (one.state != ActorTableData.DEAD or one.address.worker_id in living)
+    ]
 
 
 def wait_until_gone(seconds: float) -> bool:
@@ -43,8 +55,13 @@ def wait_until_gone(seconds: float) -> bool:
     return True
 
 
-def _is_trains(class_name: str) -> bool:
-    return class_name in _TRAIN_ACTORS
+def _orphans() -> list[PlacementGroupTableData]:
+    groups = [group for group in _groups() if not ray.ActorID(group.creator_actor_id).is_nil()]
+    if not groups:
+        return []
+    # Looked up after the groups: a creator that is not there was forgotten because it is long dead.
+    living = {one.actor_id for one in _actors() if one.state != ActorTableData.DEAD}
+    return [group for group in groups if group.creator_actor_id not in living]
 
 
 def _groups() -> list[PlacementGroupTableData]:
@@ -53,6 +70,18 @@ def _groups() -> list[PlacementGroupTableData]:
     groups = [PlacementGroupTableData.FromString(record) for record in table]
     job, gone = _job().binary(), PlacementGroupTableData.REMOVED
     return [group for group in groups if group.creator_job_id == job and group.state != gone and not group.is_detached]
+
+
+def _actors() -> list[ActorTableData]:
+    table = cluster_state._connect_and_get_accessor().get_actor_table(_job(), None)
+    return [ActorTableData.FromString(record) for record in table]
+
+
+def _living_workers() -> set[bytes]:
+    """Return the ids of the cluster's worker processes that have not exited."""
+    table = cluster_state._connect_and_get_accessor().get_worker_table()
+    workers = (WorkerTableData.FromString(record) for record in table)
+    return {worker.worker_address.worker_id for worker in workers if worker.is_alive}
 
 
 def _job() -> ray.JobID:

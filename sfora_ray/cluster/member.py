@@ -17,9 +17,11 @@ import ray
 import ray.train
 import ray.train.torch
 import torch
+from ray import ObjectRef
 from ray.exceptions import RayError
 from ray.train import FailureConfig, RunConfig, ScalingConfig, TrainingFailedError
 from ray.train.torch import TorchConfig, TorchTrainer
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from sfora_ray.cluster.capacity import need_per_worker
 from sfora_ray.cluster.causes import End, end_of
@@ -89,6 +91,16 @@ def run_member(task: dict[str, Any]) -> dict[str, Any]:
         signal.signal(signal.SIGINT, on_interrupt)
         shutil.rmtree(order.scratch, ignore_errors=True)
     return landing.model_dump(mode="json")
+
+
+def send(task: Any, order: MemberTask) -> ObjectRef[dict[str, Any]]:
+    """Give a member to ``task``, which is :func:`run_member`."""
+    # The Train controller lives on its caller's node: the driver's, which is not one that comes and goes.
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
+    variables = {**NO_GPU["env_vars"], **storage_environment(order.place)}
+    sent = task.options(scheduling_strategy=here, runtime_env={"env_vars": variables})
+    ref: ObjectRef[dict[str, Any]] = sent.remote(order.model_dump(mode="json"))
+    return ref
 
 
 def _trainer(order: MemberTask) -> _Trainer:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 
 import ray
@@ -34,10 +34,13 @@ _QUIET = {
 
 
 @contextmanager
-def connected() -> Iterator[None]:
+def connected(variables: Mapping[str, str] | None = None) -> Iterator[None]:
     """Use the cluster this process is connected to, else the one RAY_ADDRESS names, else start one here.
 
     A cluster that was started or joined here is left again; one that was there before stays.
+
+    Args:
+        variables: environment of every process that works for this one, where the connection is made here.
 
     Raises:
         ResourceError: the cluster of RAY_ADDRESS does not answer.
@@ -49,22 +52,29 @@ def connected() -> Iterator[None]:
         os.environ.setdefault(key, value)
     address = os.environ.get("RAY_ADDRESS", "local")
     refuse_silent(address)
-    with _loopback_only() if address == "local" else nullcontext():
-        _connect(address)
+    working = dict(variables or {})
+    with _only_here(working) if address == "local" else nullcontext():
+        _connect(address, {**_QUIET, **working})
         try:
             yield
         finally:
             ray.shutdown()
 
 
-def _connect(address: str) -> None:
+@contextmanager
+def _only_here(variables: Mapping[str, str]) -> Iterator[None]:
+    with inherited(variables), _loopback_only():
+        yield
+
+
+def _connect(address: str, variables: dict[str, str]) -> None:
     try:
         ray.init(
             address=address,
             logging_level=logging.ERROR,
             log_to_driver=False,
             configure_logging=True,
-            runtime_env={"env_vars": dict(_QUIET)} if address != "local" else None,
+            runtime_env={"env_vars": variables} if address != "local" else None,
         )
     except (ConnectionError, RuntimeError, TimeoutError) as error:
         raise ResourceError(

@@ -10,9 +10,9 @@ from pydantic import Field
 from sfora_ray.options import Options
 
 
-def one_of(table: Mapping[str, type[Options]]) -> Any:
-    """Return the pydantic type "one of the options in this table", told apart by their ``name`` field."""
+def one_of(table: Mapping[str, type[Options]], key: str = "name") -> Any:
+    """Return the pydantic type "one of the options in this table", told apart by their field ``key``."""
     kinds = tuple(table.values())
     if len(kinds) == 1:
         return kinds[0]
-    return Annotated[Union[kinds], Field(discriminator="name")]  # noqa: UP007 - the members are known at run time
+    return Annotated[Union[kinds], Field(discriminator=key)]  # noqa: UP007 - the members are known at run time

@@ -21,7 +21,7 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> PackConfig:
     Raises:
         ConfigError: the file is absent, is not YAML, or has any number of problems, all listed.
     """
-    return build_config(apply_overrides(_read(path), overrides), place=str(path))
+    return build_config(apply_overrides(read_values(path), overrides), place=str(path))
 
 
 def build_config(values: dict[str, Any], *, place: str) -> PackConfig:
@@ -33,13 +33,20 @@ def build_config(values: dict[str, Any], *, place: str) -> PackConfig:
     try:
         return PackConfig.model_validate(values)
     except ValidationError as error:
-        lines = describe(error, PackConfig)
-        raise ConfigError(
-            "\n".join([f"{place}: {len(lines)} problem(s)", *(f"  - {line}" for line in lines)])
-        ) from None
+        raise problems_error(describe(error, PackConfig), place=place) from None
 
 
-def _read(path: Path) -> dict[str, Any]:
+def problems_error(lines: Sequence[str], *, place: str) -> ConfigError:
+    """Return one error that lists every problem."""
+    return ConfigError("\n".join([f"{place}: {len(lines)} problem(s)", *(f"  - {line}" for line in lines)]))
+
+
+def read_values(path: Path) -> dict[str, Any]:
+    """Return the keys and values of a YAML file, unchecked.
+
+    Raises:
+        ConfigError: the file is absent, or is not YAML with keys and values at its top.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -14,6 +14,9 @@ from sfora_ray.storage import without_credentials
 
 Models = list[type[BaseModel]]
 
+TAGS = ("name", "kind", "distribution")
+"""Keys by which the members of a union are told apart."""
+
 _EXPECTED = {
     "int_parsing": "int",
     "int_type": "int",
@@ -44,7 +47,8 @@ def _line(detail: ErrorDetails, model: type[BaseModel]) -> str:
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         names = list(dict.fromkeys(name for one in within for name in _names_of(one)))
         name = str(context.get("tag", ""))
-        wrong = f"'{name}' is not known" if name else "needs a 'name'"
+        key = context.get("discriminator", "'name'")
+        wrong = f"'{name}' is not known" if name else f"needs a {key}"
         choice = f" Choose one of: {', '.join(names)}" if names else ""
         return f"{place}: {wrong}.{did_you_mean(name, names)}{choice}"
     if kind == "missing":
@@ -93,8 +97,8 @@ def _is_internal(part: str) -> bool:
 
 
 def _names_of(model: type[BaseModel]) -> tuple[str, ...]:
-    """Return the names (or kinds) by which a union knows this model."""
-    field = model.model_fields.get("name") or model.model_fields.get("kind")
+    """Return the names (kinds, distributions) by which a union knows this model."""
+    field = next((model.model_fields[key] for key in TAGS if key in model.model_fields), None)
     return get_args(field.annotation) if field is not None and get_origin(field.annotation) is Literal else ()
 
 

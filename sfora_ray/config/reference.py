@@ -11,23 +11,22 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from sfora_ray.config.pack import PackConfig
-from sfora_ray.config.problems import models_in
+from sfora_ray.config.problems import TAGS, models_in
 from sfora_ray.options import Options
 
 
-def config_reference() -> str:
-    """Return every key with its type, default and meaning, as Markdown, one table a part."""
-    parts: dict[str, type[BaseModel]] = dict(_parts("", PackConfig))
+def config_reference(root: type[BaseModel] = PackConfig) -> str:
+    """Return every key with its type, default and meaning, as Markdown, one table a part; a pack within has its own."""
+    parts: dict[str, type[BaseModel]] = dict(_parts("", root))
     return "\n\n".join(_table(title, model) for title, model in parts.items())
 
 
 def _parts(place: str, model: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:
     yield place or "top level", model
     for key, field in model.model_fields.items():
-        children = models_in(field.annotation)
+        children = [child for child in models_in(field.annotation) if child is not PackConfig]
         for child in children:
-            name = child.model_fields["name"].default if "name" in child.model_fields else None
-            kind = child.model_fields["kind"].default if "kind" in child.model_fields else name
+            kind = next((child.model_fields[tag].default for tag in reversed(TAGS) if tag in child.model_fields), None)
             inner = f"{place}.{key}" if place else key
             title = f"{inner}: {kind}" if len(children) > 1 and kind is not None else inner
             yield from _parts(title, child)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sfora_ray.errors import BusyError
-from sfora_ray.pack.ending import PACK, ended, final_results, pack_status
+from sfora_ray.pack.ending import ended, final_results, pack_status
 from sfora_ray.pack.mirror import HEARTBEAT_TAG, REASON_TAG, key_prefix
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.tracking import OpenRun, RunStatus, Tracker
@@ -36,13 +36,13 @@ def close_abandoned(run: RunFolder, tracker: Tracker) -> list[Closed]:
     tracker.check()
     results, prefix, status = final_results(run), key_prefix(run.manifest()), pack_status(run)
     reason = f"its driver ended without closing it; the rest is told by `sfora-ray mlflow sync {run.path}`"
-    found = _children_first(tracker.running(prefix))
+    found = children_first(tracker.running(prefix))
     closed = []
     for left in found:
         part = left.key.removeprefix(prefix)
         _refuse_taken_on(run)
         # A member that has a result tells its own reason.
-        closed.append(_close(tracker, left, ended(part, results, status), "" if part in results else reason))
+        closed.append(close_left(tracker, left, ended(part, results, status), "" if part in results else reason))
     return closed
 
 
@@ -57,11 +57,11 @@ def close_silent(tracker: Tracker, silent_minutes: float) -> list[Closed]:
     tracker.check()
     closed = []
     beats = _Beats(tracker, {})
-    for left in _children_first(tracker.running()):
+    for left in children_first(tracker.running()):
         silent = time.time() - beats.of(left) / 1000
         if silent > 60 * silent_minutes:
             reason = f"its driver has given no sign of life for {silent / 60:.0f} minutes"
-            closed.append(_close(tracker, left, "KILLED", reason))
+            closed.append(close_left(tracker, left, "KILLED", reason))
     return closed
 
 
@@ -85,12 +85,14 @@ class _Beats:
         return self.known[parent]
 
 
-def _close(tracker: Tracker, run: OpenRun, status: RunStatus, reason: str) -> Closed:
+def close_left(tracker: Tracker, run: OpenRun, status: RunStatus, reason: str) -> Closed:
+    """Close one run, with a reason if there is one to tell."""
     if reason:
         tracker.set_tags(run.id, {REASON_TAG: reason})
     tracker.close_run(run.id, status)
     return Closed(run.name, status, reason)
 
 
-def _children_first(runs: Sequence[OpenRun]) -> list[OpenRun]:
-    return sorted(runs, key=lambda run: run.key.endswith(f"/{PACK}"))
+def children_first(runs: Sequence[OpenRun]) -> list[OpenRun]:
+    """Return the runs with parents last: while one runs, somebody will look after its children."""
+    return sorted(runs, key=lambda run: run.parent is None)

@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
-from sfora_ray.pack.mirror import Mirror
 from sfora_ray.tracking import without_secrets
 
 _log = logging.getLogger(__name__)
@@ -25,8 +25,25 @@ _SECONDS_TO_LEAVE = 2.0
 _SECONDS_BETWEEN_WORDS = 600.0
 
 
+class Followed(Protocol):
+    """What tells a tracker about a folder that grows."""
+
+    @property
+    def busy(self) -> threading.Lock:
+        """Return what is held by the thread that tells."""
+        ...
+
+    def beat(self) -> None:
+        """Tell, now and then, that the driver lives."""
+        ...
+
+    def turn(self) -> Iterator[None]:
+        """Tell what is new; it may be left after every run told."""
+        ...
+
+
 @contextmanager
-def following(mirror: Mirror, every_seconds: float = 2.0) -> Iterator[None]:
+def following(mirror: Followed, every_seconds: float = 2.0) -> Iterator[None]:
     """Let the mirror follow the run folder until the block ends; the tracker need not answer when it begins.
 
     The block may tell the tracker itself, with ``mirror.busy`` held; the heartbeat goes on meanwhile.
@@ -41,7 +58,7 @@ def following(mirror: Mirror, every_seconds: float = 2.0) -> Iterator[None]:
         thread.join(_SECONDS_TO_LEAVE)  # a request under way ends by itself; `mirror.busy` says when
 
 
-def _follow(mirror: Mirror, stop: threading.Event, every_seconds: float) -> None:
+def _follow(mirror: Followed, stop: threading.Event, every_seconds: float) -> None:
     outage, missed = _Outage(), 0
     while not stop.wait(every_seconds * min(2**missed, _LONGEST_PAUSE)):
         try:
@@ -54,7 +71,7 @@ def _follow(mirror: Mirror, stop: threading.Event, every_seconds: float) -> None
             missed = 0
 
 
-def _turn(mirror: Mirror, stop: threading.Event) -> None:
+def _turn(mirror: Followed, stop: threading.Event) -> None:
     mirror.beat()
     if not mirror.busy.acquire(blocking=False):
         return  # it is being told just now

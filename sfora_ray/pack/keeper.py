@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sfora_ray.pack.lock import Holder
     from sfora_ray.pack.run_folder import RunFolder
     from sfora_ray.storage.lease import Lease
+    from sfora_ray.tracking import TrackingOptions
 
 LOG_NAME = "keeper.log"
 """Written in the run folder, and only where there was something to do."""
@@ -65,21 +66,27 @@ class Keeper:
 @contextmanager
 def kept(run: RunFolder) -> Iterator[Keeper]:
     """Have the runs of a pack closed even if this process is killed within the block, or leaves it undismissed."""
+    with keeping(run.path, run.manifest().config.tracking, __name__) as keeper:
+        yield keeper
+
+
+@contextmanager
+def keeping(path: Path, tracking: TrackingOptions, module: str) -> Iterator[Keeper]:
+    """Have the runs of the folder ``path`` closed by a process that runs ``module``, unless nothing tracks them."""
     from sfora_ray.tracking import NoTrackingOptions
 
-    untracked = isinstance(run.manifest().config.tracking, NoTrackingOptions)
-    keeper = Keeper(None if untracked else _start(run.path))
+    keeper = Keeper(None if isinstance(tracking, NoTrackingOptions) else _start(path, module))
     try:
         yield keeper
     finally:
         keeper.leave()
 
 
-def _start(path: Path) -> subprocess.Popen[bytes]:
+def _start(path: Path, module: str) -> subprocess.Popen[bytes]:
     """Start the keeper in a session of its own, where neither Ctrl-C nor the end of a terminal reaches it."""
     root = str(Path(__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))}
-    command = [sys.executable, "-m", "sfora_ray.pack.keeper", str(path.absolute()), str(os.getpid())]
+    command = [sys.executable, "-m", module, str(path.absolute()), str(os.getpid())]
     return subprocess.Popen(
         command,
         bufsize=0,
@@ -99,8 +106,8 @@ def _see_off(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def main(path: Path, driver: int) -> None:
-    """Wait for the driver's goodbye; without one, close the runs of the pack in ``path``."""
+def main(path: Path, driver: int, close: Callable[[Path], bool] | None = None) -> None:
+    """Wait for the driver's goodbye; without one, close the runs of the folder ``path``, a pack's by default."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the end of a job reaches all its processes, and the driver needs time
     if sys.stdin.buffer.read(1) == _GOODBYE:
@@ -108,18 +115,24 @@ def main(path: Path, driver: int) -> None:
     time.sleep(_MOMENT_SECONDS)
     logging.basicConfig(filename=path / LOG_NAME, level=logging.INFO, format="%(asctime)s %(message)s")
     try:
-        close_when_free(path, driver)
+        close_when_free(path, driver, close=close)
     except Exception:
         _log.exception("the runs could not be closed; sfora-ray mlflow reconcile %s", path)
 
 
-def close_when_free(path: Path, driver: int, patience_seconds: float = _PATIENCE_SECONDS) -> None:
-    """Close the runs of a pack that nobody writes any more; leave them alone if another process has taken it on.
+def close_when_free(
+    path: Path,
+    driver: int,
+    patience_seconds: float = _PATIENCE_SECONDS,
+    close: Callable[[Path], bool] | None = None,
+) -> None:
+    """Close the runs of a folder that nobody writes any more; leave them alone if another process has taken it on.
 
     Args:
         path: the run folder, or the working copy of a run in an object store.
         driver: process id of the driver on this machine.
         patience_seconds: how long a tracker or a store may be away.
+        close: closes them and returns True, or False while some process writes the folder; a pack's by default.
 
     Raises:
         TrackerError: the tracker did not answer until patience was at its end.
@@ -130,7 +143,7 @@ def close_when_free(path: Path, driver: int, patience_seconds: float = _PATIENCE
     end = time.monotonic() + patience_seconds
     while True:
         try:
-            if _taken_on(path, driver) or _closed(path):
+            if _taken_on(path, driver) or (close or _closed)(path):
                 return
         except (StorageError, TrackerError) as error:
             _log.info("%s", error)

@@ -39,7 +39,7 @@ from sfora_ray.tracking import RunStatus, Tracker
 HEARTBEAT_TAG = "sfora.heartbeat"
 """Tag of the parent: Unix time in milliseconds at which its driver was last alive."""
 REASON_TAG = "sfora.reason"
-_SECONDS_BETWEEN_BEATS = 30.0
+SECONDS_BETWEEN_BEATS = 30.0
 
 
 class Mirror:
@@ -86,8 +86,8 @@ class Mirror:
     def beat(self) -> None:
         """Tell, every half a minute at most, that the driver lives."""
         parent = self._runs.get(PACK)
-        if parent is not None and time.monotonic() - self._last_beat >= _SECONDS_BETWEEN_BEATS:
-            self._tracker.set_tags(parent, {HEARTBEAT_TAG: _now()})
+        if parent is not None and time.monotonic() - self._last_beat >= SECONDS_BETWEEN_BEATS:
+            self._tracker.set_tags(parent, {HEARTBEAT_TAG: now_text()})
             self._last_beat = time.monotonic()
 
     def follow(self) -> None:
@@ -99,7 +99,7 @@ class Mirror:
         """Tell each member's result and end its run."""
         for spec in self._specs:
             path = self._run.member(spec).result_path
-            mark = _mark(path)
+            mark = mark_of(path)
             if mark is not None and self._told.get(path) != mark:
                 self._tell_member(spec, time_ms=mark[1] // 1_000_000)
                 self._told[path] = mark
@@ -135,7 +135,7 @@ class Mirror:
     def _open_missing(self) -> None:
         if PACK not in self._runs:
             seeds = ", ".join(str(spec.seed) for spec in self._specs)
-            tags = {"sfora.kind": "pack", "sfora.seeds": seeds, HEARTBEAT_TAG: _now()}
+            tags = {"sfora.kind": "pack", "sfora.seeds": seeds, HEARTBEAT_TAG: now_text()}
             parent = self._open(PACK, self._manifest.name, {**tags, **self._changes(), REASON_TAG: ""})
             self._tracker.log_params(parent, self._params())
             self._runs[PACK] = parent
@@ -186,7 +186,7 @@ class Mirror:
 
     def _tell_epochs(self, spec: MemberSpec) -> None:
         folder = self._run.member(spec)
-        mark = _mark(folder.epochs_path)  # before reading: what is appended meanwhile is told at the next turn
+        mark = mark_of(folder.epochs_path)  # before reading: what is appended meanwhile is told at the next turn
         if mark is None or self._told.get(folder.epochs_path) == mark:
             return
         new = [point for record in folder.epochs() for point in epoch_points(record)]
@@ -227,7 +227,7 @@ def key_prefix(manifest: Manifest) -> str:
     return f"{manifest.name}-{manifest.digest}/"
 
 
-def _mark(path: Path) -> tuple[int, int] | None:
+def mark_of(path: Path) -> tuple[int, int] | None:
     """Return size and time of a file's last change, or None if it is not there."""
     try:
         found = path.stat()
@@ -236,5 +236,6 @@ def _mark(path: Path) -> tuple[int, int] | None:
     return found.st_size, found.st_mtime_ns
 
 
-def _now() -> str:
+def now_text() -> str:
+    """Return the Unix time in milliseconds, as a tag holds it."""
     return str(time.time_ns() // 1_000_000)

@@ -45,7 +45,7 @@ def write_report(run: RunFolder, *, cache_dir: Path) -> ReportPaths:
         RunFolderError: there is no summary yet.
     """
     document = make_document(run, cache_dir=cache_dir)
-    figures = _write_figures(document, run.report_path / FIGURES)
+    figures = write_figures(document, run.report_path / FIGURES)
     html, markdown = run.report_path / "index.html", run.report_path / "report.md"
     write_text(html, render_html(document))
     write_text(markdown, render_markdown(document))
@@ -69,7 +69,7 @@ def make_document(run: RunFolder, *, cache_dir: Path) -> Document:
     return Document(f"Pack {pack.name}", subtitle, sections)
 
 
-def _write_figures(document: Document, folder: Path) -> tuple[Path, ...]:
+def write_figures(document: Document, folder: Path) -> tuple[Path, ...]:
     """Write every file that the Markdown links to, and remove those of an earlier report."""
     content = _figure_files(document)
     for path in folder.glob("*") if folder.is_dir() else ():

@@ -154,15 +154,22 @@ def _keep(
 ) -> None:
     while not stop.wait(times.renew):
         try:
-            now = lease_holder(store)
+            # Absent as well: another may have taken it, worked, and given it back. But a store may err once.
+            now = lease_holder(store) or _look_again(store, times, stop)
+            if stop.is_set():
+                return
             if now is None or now.token != token:
-                # Absent as well: another may have taken it, worked, and given it back.
                 _log.error("%s: %s has taken over this run", store.address, now or "another process")
                 on_loss()
                 return
             _write(store, token)
         except StorageError as error:  # nobody else can take it from a store that is away
             _log.warning("the lease was not renewed: %s", error)
+
+
+def _look_again(store: ObjectStore, times: LeaseTimes, stop: threading.Event) -> Lease | None:
+    stop.wait(times.look)
+    return lease_holder(store)
 
 
 def _give_back(store: ObjectStore, token: str) -> None:

@@ -107,6 +107,7 @@ class ObjectStore:
                     content: bytes = stream.read()
             except FileNotFoundError:
                 return None
+            _refuse_torn(content, system.get_file_info(self._path(name)))
             return content
 
         return self._patiently(self._place(name), read)
@@ -185,6 +186,18 @@ class ObjectStore:
             raise InputError(f"{place}: there is no such bucket. Create it, or correct the address.") from None
         if _REFUSED.search(str(error)):
             self._system = None
+
+
+def _refuse_torn(content: bytes, now: pyarrow.fs.FileInfo) -> None:
+    """Have an object read again that may have been replaced under our eyes.
+
+    A file system asks for the size first and for so many bytes then: of a new, longer object only the beginning.
+
+    Raises:
+        OSError: the object now has another size.
+    """
+    if now.size is not None and now.size != len(content):
+        raise OSError(f"was replaced while it was read ({len(content)} bytes, now {now.size})")
 
 
 def _file_system(address: str, silence_seconds: float) -> pyarrow.fs.FileSystem:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Iterable
 
 from sfora_ray.data.unreadable import without
-from sfora_ray.errors import DataError, TrackerError
+from sfora_ray.errors import DataError
 from sfora_ray.folds import FoldOptions, Moments
 from sfora_ray.pack.curve import size_curve
 from sfora_ray.pack.ending import summary_fits
@@ -18,12 +16,11 @@ from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.pack.summarize import summarize
 from sfora_ray.pack.summary import Summary, shipped_fold
 from sfora_ray.reporting import ReportPaths, write_report
-from sfora_ray.tracking import MlflowOptions, RunStatus, TrackingOptions, without_secrets
+from sfora_ray.tracking import MlflowOptions, RunStatus, TrackingOptions
 from sfora_ray.training.worker import seen_device
+from sfora_ray.workflows.patient import PATIENCE_SECONDS, told_patiently
 
 _REASONS: dict[RunStatus, str] = {"FINISHED": "", "FAILED": "no folded pack came out", "KILLED": "interrupted"}
-_PATIENCE_SECONDS: dict[RunStatus, float] = {"FINISHED": 60.0, "FAILED": 60.0, "KILLED": 8.0}
-_SECONDS_BETWEEN_TRIES = 2.0
 
 
 def score_pack(
@@ -91,46 +88,13 @@ def tell_within(
     A pack is done when this is called and on disk, so no fault of a tracker is raised. An interrupted pack waits for
     8 seconds, another for 60: what it cannot tell then, ``sfora-ray mlflow sync`` tells later.
     """
-    patience = _PATIENCE_SECONDS[status] if seconds is None else seconds
-    faults: list[str] = []
-    telling = threading.Thread(target=_keep_telling, args=(run, mirror, status, patience, faults), daemon=True)
-    telling.start()
-    if status == "KILLED":
-        telling.join(patience)
-    else:
-        _join_aloud(telling, faults, patience, say)
-    if telling.is_alive() or faults:
-        fault = faults[-1] if faults else f"it gave no answer within {patience:.0f} s."
-        say(f"the tracker missed something: {fault} When it is back: sfora-ray mlflow sync {run.path}")
-        return False
-    return True
 
+    def tell() -> None:
+        with mirror.busy:
+            tell_everything(run, mirror, run.manifest().config.tracking, status)
 
-def _keep_telling(run: RunFolder, mirror: Mirror, status: RunStatus, patience: float, faults: list[str]) -> None:
-    """Try again until all is told or the tracker has been away for so long; leave the last fault, if any stays."""
-    end: float | None = None
-    while True:
-        try:
-            with mirror.busy:
-                tell_everything(run, mirror, run.manifest().config.tracking, status)
-        except Exception as error:
-            end = time.monotonic() + patience if end is None else end
-            faults.append(without_secrets(str(error)))
-            if time.monotonic() + _SECONDS_BETWEEN_TRIES >= end or not isinstance(error, TrackerError):
-                return
-            time.sleep(_SECONDS_BETWEEN_TRIES)
-        else:
-            faults.clear()
-            return
-
-
-def _join_aloud(telling: threading.Thread, faults: list[str], patience: float, say: Callable[[str], None]) -> None:
-    """Wait until the thread ends, and say once that the tracker is away."""
-    while telling.is_alive() and not faults:
-        telling.join(0.1)
-    if telling.is_alive():
-        say(f"waiting up to {patience:.0f} s for the tracker: {faults[0]}")
-    telling.join()
+    patience = PATIENCE_SECONDS[status] if seconds is None else seconds
+    return told_patiently(tell, status, patience, f"sfora-ray mlflow sync {run.path}", say)
 
 
 def _log_models(run: RunFolder, mirror: Mirror, uri: str, summary: Summary) -> None:

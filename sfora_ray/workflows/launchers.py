@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,15 +24,15 @@ class Launcher:
         self._local = local
 
     @contextmanager
-    def ready(self) -> Iterator[None]:
-        """Be connected for the length of the block."""
+    def ready(self, variables: Mapping[str, str] | None = None) -> Iterator[None]:
+        """Be connected for the length of the block; ``variables`` are the environment of what works on Ray then."""
         if self._local:
             yield
             return
         on_terminate = signal.getsignal(signal.SIGTERM)
         from sfora_ray.cluster.session import connected
 
-        with connected():
+        with connected(variables):
             if threading.current_thread() is threading.main_thread():
                 # Ray puts a handler of its own here, which would end the process before members are stopped.
                 signal.signal(signal.SIGTERM, on_terminate)

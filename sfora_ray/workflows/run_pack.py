@@ -43,7 +43,7 @@ def _run_new(
     tracker = config.tracking.build()
     tracker.check()
     plan = preflight(config)
-    left_out = prepare_data(config, _now_and_then(say)).left_out
+    left_out = prepare_data(config, now_and_then(say)).left_out
     if left_out:
         say(f"warning: {len(left_out)} image(s) cannot be read and are left out: {names_of(left_out)}")
         plan = preflight(config, left_out)
@@ -147,7 +147,7 @@ def _what_it_lacks(manifest: Manifest, config: PackConfig) -> str:
     return (f" --seeds {new}" if new else "") + (f" --epochs {config.training.epochs}" if more_epochs else "")
 
 
-def _now_and_then(say: Say) -> Callable[[int, int], None]:
+def now_and_then(say: Say) -> Callable[[int, int], None]:
     """Return what says how far decoding is, at most every other second."""
     last = time.monotonic()
 

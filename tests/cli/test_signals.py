@@ -1,6 +1,7 @@
 """Signals to real commands: an orderly end at the first, an end at once at the second."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -52,12 +53,12 @@ Begin = Callable[..., Night]
 
 
 @pytest.fixture
-def begin(mlflow_store: None, images: Path, tmp_path: Path) -> Iterator[Begin]:
+def begin(empty_database: Path, images: Path, tmp_path: Path) -> Iterator[Begin]:
     """Start a command in a session of its own, and return when its member trains."""
     processes: list[subprocess.Popen[bytes]] = []
 
     def start(*extra: str, options: tuple[str, ...] = ("--local",)) -> Night:
-        uri = f"sqlite:///{tmp_path}/mlflow.db"
+        uri = f"sqlite:///{shutil.copy(empty_database, tmp_path / 'mlflow.db')}"
         overrides = [*ENDLESS, f"tracking={{uri: '{uri}'}}", *extra]
         config = write_config(tmp_path / "tiny.yaml", tiny_values(images, tmp_path))
         command = [sys.executable, "-c", PROGRAM, "pack", "run", str(config), *options, *overrides]
@@ -93,7 +94,7 @@ def states_so_far(night: Night) -> dict[str, str]:
         return {}
 
 
-def wait_until(what: Callable[[], bool], log: Path, seconds: float = 150) -> None:
+def wait_until(what: Callable[[], bool], log: Path, seconds: float = 300) -> None:
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end, log.read_text()
@@ -109,13 +110,13 @@ def ends_in_order(night: Night, number: signal.Signals, send: Callable[[signal.S
     below = night.below()
     assert below
     send(number)
-    assert night.process.wait(timeout=30) == 130, night.log.read_text()
+    assert night.process.wait(timeout=60) == 130, night.log.read_text()
     said = night.log.read_text()
     assert f"{number.name}: saving what is under way; a second signal ends at once" in said
     assert said.rstrip().endswith("interrupted")
     assert "Traceback" not in said
     assert night.states() == {"pack": "KILLED", "member": "KILLED"}
-    wait_until(lambda: gone(below), night.log, seconds=20)
+    wait_until(lambda: gone(below), night.log, seconds=60)
     assert not is_locked(night.run.path)
     assert night.run.results() == {}
     checkpoints = list(night.run.member(night.run.specs()[0]).checkpoint_path.iterdir())
@@ -143,10 +144,10 @@ def test_the_second_signal_ends_at_once(begin: Begin) -> None:
     time.sleep(1)
     assert night.process.poll() is None, "it is waiting for the member"
     night.process.send_signal(signal.SIGINT)
-    assert night.process.wait(timeout=3) == 130
-    wait_until(lambda: gone([one for one in below if one.pid == attempt.pid]), night.log, seconds=10)
+    assert night.process.wait(timeout=8) == 130
+    wait_until(lambda: gone([one for one in below if one.pid == attempt.pid]), night.log, seconds=60)
     wait_until(lambda: night.states() == {"pack": "KILLED", "member": "KILLED"}, night.log, seconds=60)
-    wait_until(lambda: gone(below), night.log, seconds=30)
+    wait_until(lambda: gone(below), night.log, seconds=60)
 
 
 @pytest.mark.ray
@@ -162,8 +163,8 @@ def test_the_second_signal_leaves_nothing_of_a_local_ray(begin: Begin) -> None:
     for _ in range(2):
         night.process.send_signal(signal.SIGINT)
         time.sleep(0.5)
-    assert night.process.wait(timeout=3) == 130
-    wait_until(lambda: gone(below), night.log, seconds=30)
+    assert night.process.wait(timeout=8) == 130
+    wait_until(lambda: gone(below), night.log, seconds=60)
     assert night.states() == {"pack": "KILLED", "member": "KILLED"}
 
 

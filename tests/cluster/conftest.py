@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import ray
 
-from sfora_ray.cluster.capacity import all_resources, free_resources
 from sfora_ray.cluster.launcher import ClusterMembers
 from sfora_ray.config.member import MemberSpec
 from sfora_ray.config.pack import PackConfig
@@ -36,6 +35,7 @@ def cluster() -> Iterator[None]:
         for key, value in settings.items():
             environment.setenv(key, value)
         ray.init(
+            address="local",
             num_cpus=NUM_CPUS,
             num_gpus=NUM_GPUS,
             include_dashboard=False,
@@ -69,16 +69,6 @@ def watch(members: ClusterMembers, *, until: MemberState | None = None) -> list[
 
 def under_way(states: States) -> int:
     return sum(state in ("starting", "running") for state in states.values())
-
-
-def all_is_free() -> bool:
-    """Wait for Ray to count what was let go; return whether nothing is held any more."""
-    for _ in range(450):
-        free, total = free_resources(), all_resources()
-        if all(free.get(name, 0) == total[name] for name in ("CPU", "GPU")):
-            return True
-        time.sleep(0.2)
-    return False
 
 
 @dataclass(frozen=True)

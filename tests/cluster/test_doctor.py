@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from sfora_ray.cluster.capacity import all_resources
+from sfora_ray.cluster.held import held_after_all
 from sfora_ray.workflows.doctor import doctor
-from tests.cluster.conftest import all_is_free
 from tests.tiny import tiny_config
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("cluster")]
@@ -27,7 +27,7 @@ def test_what_is_wrong_with_the_cluster_is_told_and_all_else_is_well(images: Pat
     assert not (tmp_path / "runs").exists()
     # The cluster that was there before stays, with nothing held.
     assert all_resources()["CPU"] == 5
-    assert all_is_free()
+    assert held_after_all() == []
 
 
 def test_a_member_that_never_fits_is_red(images: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import ray
 
 from sfora_ray.cluster import launcher
 from sfora_ray.cluster.causes import End
+from sfora_ray.cluster.held import held_after_all
 from sfora_ray.cluster.launcher import ClusterMembers
 from sfora_ray.cluster.leftovers import train_actors, wait_until_gone
 from sfora_ray.cluster.member import Landing
@@ -20,82 +21,82 @@ from sfora_ray.config.member import MemberSpec
 from sfora_ray.pack import pauses
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.training.member_folder import MemberFolder
-from tests.cluster.conftest import all_is_free, new_run, watch
-from tests.cluster.victims import controller_of, epoch_of, scratch_left, task_of, worker_of
-from tests.tiny import tiny_config
+from tests.cluster.conftest import new_run, watch
+from tests.cluster.victims import controller_of, scratch_left, steps_since_start, task_of, worker_of
+from tests.tiny import STEPS_PER_EPOCH, tiny_config
 from tests.tiny_runs import train_here
 
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("cluster")]
 
-LONG = ("seeds=[5]", "training.epochs=60", "training.evaluate_every=60")
-KILLS: dict[str, Callable[[MemberFolder], psutil.Process]] = {
-    "m00": worker_of,
-    "m01": task_of,
-    "m02": controller_of,
-}
+LONG = ("seeds=[5]", "training.epochs=80", "training.evaluate_every=80", "training.progress_seconds=0.1")
+VICTIMS: tuple[Callable[[MemberFolder], psutil.Process], ...] = (worker_of, task_of, controller_of)
 
 
 @dataclass(frozen=True)
 class Struck:
-    """Three members of one seed, each struck once, and one whose loss is not finite; and what was left of them."""
+    """A member struck three times, beside one whose loss is not finite; and what was left of them."""
 
     run: RunFolder
     alone: RunFolder
     poisoned: MemberSpec
     actors: list[str]
     scratch: list[Path]
+    held: list[str]
+
+    @property
+    def there(self) -> MemberFolder:
+        return self.run.member(self.run.specs()[0])
 
 
 @pytest.fixture(scope="module")
 def struck(cluster: None, images: Path, tmp_path_factory: pytest.TempPathFactory) -> Struck:
     place = tmp_path_factory.mktemp("struck")
     run = new_run(tiny_config(images, place / "struck", *LONG))
-    (spec,) = run.specs()
-    poisoned = MemberSpec(id="m03", seed=5, config=tiny_config(images, place / "struck", *LONG, "optimizer.lr=1e30"))
+    poisoned = MemberSpec(id="m01", seed=5, config=tiny_config(images, place / "struck", *LONG, "optimizer.lr=1e30"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "tempdir", str(place))
-        members = ClusterMembers(run, [*(spec.model_copy(update={"id": name}) for name in KILLS), poisoned])
-        _strike_each(run, members, spec)
+        members = ClusterMembers(run, [*run.specs(), poisoned])
+        _strike(run.member(run.specs()[0]), members)
         watch(members)
         wait_until_gone(20)
     alone = train_here(tiny_config(images, place / "alone", *LONG))
-    return Struck(run, alone, poisoned, train_actors(), scratch_left(place))
+    return Struck(run, alone, poisoned, train_actors(), scratch_left(place), held_after_all())
 
 
-def _strike_each(run: RunFolder, members: ClusterMembers, spec: MemberSpec) -> None:
-    alive = dict(KILLS)
-    deadline = time.monotonic() + 200
-    while alive and time.monotonic() < deadline:
-        members.poll()
-        for name in list(alive):
-            folder = run.member(spec.model_copy(update={"id": name}))
-            if epoch_of(folder) >= 2:
-                alive.pop(name)(folder).kill()
+def _strike(folder: MemberFolder, members: ClusterMembers) -> None:
+    """Kill one process of the member after the other, each time when it has made steps since it was last struck."""
+    left = list(VICTIMS)
+    deadline = time.monotonic() + 400
+    while left and time.monotonic() < deadline:
+        assert members.poll()["m00"] != "finished", f"it came to its end with {len(left)} strikes to go"
+        if steps_since_start(folder, attempts=1 + len(VICTIMS) - len(left)) >= 2 * STEPS_PER_EPOCH:
+            left.pop(0)(folder).kill()
         time.sleep(0.1)
-    assert not alive
+    assert not left
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", KILLS)
-def test_a_member_struck_in_the_middle_ends_with_the_bits_of_one_left_alone(struck: Struck, name: str) -> None:
-    (spec,) = struck.run.specs()
-    there, here = struck.run.member(spec.model_copy(update={"id": name})), struck.alone.member(spec)
+def test_a_member_struck_in_the_middle_ends_with_the_bits_of_one_left_alone(struck: Struck) -> None:
+    here = struck.alone.member(struck.alone.specs()[0])
     for made in ("model.safetensors", "embeddings.train.npz", "embeddings.test.npz"):
-        assert (there.path / made).read_bytes() == (here.path / made).read_bytes(), made
-    starts = [event for event in there.attempts() if event.event == "started"]
-    assert len(starts) == 2
-    assert starts[1].step > 0
+        assert (struck.there.path / made).read_bytes() == (here.path / made).read_bytes(), made
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", KILLS)
-def test_its_result_says_why_it_was_started_again(struck: Struck, name: str) -> None:
-    folder = struck.run.member(struck.run.specs()[0].model_copy(update={"id": name}))
-    result = folder.result()
+def test_each_time_it_goes_on_from_where_it_was(struck: Struck) -> None:
+    steps = [event.step for event in struck.there.attempts() if event.event == "started"]
+    assert len(steps) == 1 + len(VICTIMS)
+    assert steps == sorted(set(steps))
+
+
+@pytest.mark.slow
+def test_its_result_says_why_it_was_started_again(struck: Struck) -> None:
+    result = struck.there.result()
     assert result is not None
-    (reason,) = result.restarts
-    assert "died" in reason
-    assert [event.cause for event in folder.attempts() if event.event == "ended"] == ["signal"]
+    assert len(result.restarts) == len(VICTIMS)
+    assert all("died" in reason for reason in result.restarts), result.restarts
+    ends = [event.cause for event in struck.there.attempts() if event.event == "ended"]
+    assert ends == ["signal"] * len(VICTIMS)
 
 
 @pytest.mark.slow
@@ -111,7 +112,7 @@ def test_a_loss_that_is_not_finite_is_not_tried_again(struck: Struck) -> None:
 def test_nothing_is_left_behind(struck: Struck) -> None:
     assert struck.actors == []
     assert struck.scratch == []
-    assert all_is_free()
+    assert struck.held == []
     assert not list(struck.run.path.glob("members/*/ray"))
 
 

@@ -7,6 +7,7 @@ import ray
 
 from sfora_ray.cluster.backend import collective_backend
 from sfora_ray.cluster.capacity import free_resources
+from sfora_ray.cluster.held import held_after_all
 from sfora_ray.cluster.launcher import ClusterMembers
 from sfora_ray.cluster.leftovers import train_actors
 from sfora_ray.config.pack import ResourceOptions
@@ -16,7 +17,7 @@ from sfora_ray.pack.local import blocks_from_folder
 from sfora_ray.pack.run_folder import RunFolder
 from sfora_ray.workflows.launchers import Launcher
 from sfora_ray.workflows.run_pack import run_pack
-from tests.cluster.conftest import Launch, all_is_free, new_run, under_way, watch
+from tests.cluster.conftest import Launch, new_run, under_way, watch
 from tests.tiny import STEPS_PER_EPOCH, tiny_config
 from tests.tiny_runs import train_here
 
@@ -73,7 +74,7 @@ def test_blocks_come_through_the_store_unchanged_and_read_only(launch: Launch) -
 
 
 def test_resources_are_free_after_the_last_member(launch: Launch) -> None:
-    assert all_is_free()
+    assert held_after_all() == []
 
 
 @pytest.mark.usefixtures("cluster")
@@ -85,7 +86,7 @@ def test_half_a_gpu_lets_four_members_start(images: Path, tmp_path: Path) -> Non
         assert under_way(members.poll()) == 4
     finally:
         members.stop()
-    assert all_is_free()
+    assert held_after_all() == []
 
 
 @pytest.mark.usefixtures("cluster")
@@ -97,9 +98,9 @@ def test_stop_ends_a_running_member_and_frees_its_gpu(images: Path, tmp_path: Pa
     assert free_resources()["GPU"] == 0
     begun = time.monotonic()
     members.stop()
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 60
     assert train_actors() == []
-    assert all_is_free()
+    assert held_after_all() == []
     assert run.results() == {}
     folder = run.member(run.specs()[0])
     assert not folder.stop_path.exists()
@@ -177,7 +178,7 @@ def test_waiting_ends_with_what_is_missing(
         ray.kill(holder)
     assert f"{free} of 5 CPU, 2 GPU." in str(caught.value)
     assert "pack resume" in str(caught.value)
-    assert all_is_free()
+    assert held_after_all() == []
 
 
 def _launch_and_watch(run: RunFolder) -> None:

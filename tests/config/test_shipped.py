@@ -16,7 +16,8 @@ from sfora_ray.losses import HistOptions
 from sfora_ray.training.preflight import MemberPlan, dry_plan
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-SHIPPED = sorted(path.relative_to(CONFIGS).as_posix() for path in CONFIGS.rglob("*.yaml"))
+PACKS = (path for path in CONFIGS.rglob("*.yaml") if path.parent.name != "search")
+SHIPPED = sorted(path.relative_to(CONFIGS).as_posix() for path in PACKS)
 BIRDS = [name for name in SHIPPED if name.startswith("cub/") and name != "cub/hist.yaml"]
 HERD_RATES = {"cub/herd.yaml": 0.03, "cub/herd_document.yaml": 0.1, "cub/hist_document.yaml": 0.03}
 

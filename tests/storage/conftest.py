@@ -22,6 +22,7 @@ def s3(running: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]
     running.requests.clear()
     yield running
     running.faults.clear()
+    running.before_get.clear()
     running.always = None
 
 

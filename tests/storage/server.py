@@ -44,6 +44,8 @@ class S3Server:
         self.faults: deque[tuple[int, str]] = deque()
         self.always: tuple[int, str] | None = None
         self.requests: list[str] = []
+        self.before_get: deque[Callable[[], None]] = deque()
+        """What happens, one a request, before a GET of an object is answered."""
         self.client = boto3.client(
             "s3",
             endpoint_url=self.url,
@@ -93,6 +95,8 @@ class S3Server:
         self.requests.append(f"{environ['REQUEST_METHOD']} {environ['PATH_INFO'].removeprefix(f'/{BUCKET}/')}")
         fault = self.faults.popleft() if self.faults else self.always
         if fault is None:
+            if self.before_get and self.requests[-1].startswith("GET "):
+                self.before_get.popleft()()
             answer: Iterable[bytes] = self._app(environ, start)
             return answer
         status, body = fault

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-import sfora_ray.workflows.finish
+import sfora_ray.workflows.patient
 import sfora_ray.workflows.train_pack
 from sfora_ray.cli.summary_table import print_summary
 from sfora_ray.config.member import MemberSpec
@@ -140,7 +140,7 @@ def test_an_absent_tracker_is_a_warning_to_a_pack_that_has_begun(
 ) -> None:
     # The keeper of a driver whose tracker stays away would go on asking for minutes.
     monkeypatch.setattr(sfora_ray.workflows.train_pack, "kept", lambda _: nullcontext(Keeper(None)))
-    monkeypatch.setitem(sfora_ray.workflows.finish._PATIENCE_SECONDS, "FINISHED", 0.1)
+    monkeypatch.setitem(sfora_ray.workflows.patient.PATIENCE_SECONDS, "FINISHED", 0.1)
     config = tiny_config(images, tmp_path, "seeds=[5]", "tracking={uri: 'http://127.0.0.1:9'}")
     run = RunFolder.create(config, preflight(config).weights)
     said: list[str] = []

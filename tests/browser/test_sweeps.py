@@ -1,0 +1,90 @@
+"""A sweep in MLflow's own pages: the views that lay all its trials side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.browser.chromium import Browser
+from tests.browser.shown import EPOCHS, NON_FINITE, SEARCHED, STOPPED, TRIALS, Shown, quoted
+from tests.browser.test_packs import FOLDED, NAMES, open_table
+
+DIMENSIONS = """
+return [...document.querySelectorAll(".js-plotly-plot")]
+    .flatMap(plot => plot.data || [])
+    .filter(trace => trace.type === "parcoords")
+    .map(trace => Object.fromEntries(trace.dimensions.map(axis => [axis.label, Array.from(axis.values)])))[0];
+"""
+
+
+def compare(browser: Browser, shown: Shown) -> list[str]:
+    trials = sorted(shown.children("search/sweep"))
+    ids = quoted([shown.id(trial) for trial in trials])
+    browser.open("/compare-runs", runs=ids, experiments=quoted([shown.experiment]))
+    browser.element("h1, h2, h3", f"Comparing {TRIALS} Runs from 1 Experiment")
+    return trials
+
+
+def test_a_sweep_and_its_trials_in_the_table(browser: Browser, shown: Shown) -> None:
+    open_table(browser, shown, "tags.`sfora.sweep` LIKE 'search-%'")
+    browser.click(FOLDED)
+    names = {shown.name("search/sweep"), *(shown.name(f"search/t{number:03d}") for number in range(TRIALS))}
+    browser.until(lambda: set(browser.texts(NAMES)) == names, "trials of the sweep")
+    browser.picture("sweep")
+    assert browser.faults() == []
+
+
+def test_all_trials_in_parallel_coordinates(browser: Browser, shown: Shown) -> None:
+    trials = compare(browser, shown)
+    axes: dict[str, list[Any]] = browser.until(lambda: browser.driver.execute_script(DIMENSIONS), "parallel coordinates")
+    browser.picture("sweep-parallel")
+    assert {*SEARCHED, "score"} == set(axes)
+    assert all(len(values) == TRIALS for values in axes.values())
+    told = sorted(shown.runs[trial].data.metrics["score"] for trial in trials)
+    assert sorted(axes["score"]) == told
+    assert told[0] == 0.0
+    assert browser.faults() == []
+
+
+def test_trials_as_a_scatter_plot(browser: Browser, shown: Shown) -> None:
+    trials = compare(browser, shown)
+    browser.click("[role='tab']", "Scatter Plot")
+    traces = browser.until(browser.traces, "scatter plot")
+    browser.picture("sweep-scatter")
+    assert sum(len(trace.points) for trace in traces) == len(trials)
+    assert browser.faults() == []
+
+
+def test_the_page_of_a_trial_says_what_was_tried_and_how_it_ended(browser: Browser, shown: Shown) -> None:
+    for number, status in ((0, "finished"), (STOPPED, "stopped"), (NON_FINITE, "non_finite")):
+        key = f"search/t{number:03d}"
+        browser.open(shown.page(key))
+        browser.element("h1, h2, h3", shown.name(key))
+        browser.element("a", "score")
+        said = browser.text()
+        record, end = shown.sweep.trial(number).record(), shown.sweep.trial(number).end()
+        assert end is not None
+        for path, value in record.values.items():
+            assert path in said
+            assert str(value)[:6] in said
+        assert f"sfora.status: {status}" in said.replace("\n", " ")
+        assert end.reason[:20] in said
+        browser.picture(f"trial-{status}")
+        assert browser.faults() == []
+
+
+def test_a_trial_has_a_curve(browser: Browser, shown: Shown) -> None:
+    browser.open(shown.page("search/t000", "/model-metrics"))
+    rounds = [(one.epoch, one.value) for one in shown.sweep.trial(0).rounds()]
+    assert len(rounds) == EPOCHS
+    name = f"{shown.name('search/t000')} (recall_at_1)"
+    found = browser.until(lambda: [trace for trace in browser.traces() if trace.name == name], "curve of the trial")
+    browser.picture("trial-curves")
+    assert list(found[0].points) == rounds
+    assert browser.faults() == []
+
+
+def test_the_best_configuration_can_be_read_in_place(browser: Browser, shown: Shown) -> None:
+    browser.open(shown.page("search/sweep", "/artifacts/best.yaml"))
+    browser.until(lambda: "The best configuration of the sweep search" in browser.text(), "text of best.yaml")
+    browser.picture("sweep-best")
+    assert browser.faults() == []
