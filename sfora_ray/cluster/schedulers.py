@@ -23,6 +23,7 @@ from sfora_ray.config.schedulers import AshaOptions, HyperbandOptions, PbtOption
 from sfora_ray.config.sweep import SweepConfig
 from sfora_ray.randomness import numpy_generator
 from sfora_ray.search.distributions import Continuous
+from sfora_ray.search.identity import identity_of
 from sfora_ray.search.space import Space
 from sfora_ray.sweep.folder import Trial
 from sfora_ray.sweep.trial import WORST
@@ -82,7 +83,8 @@ class _Explorer:
     def __call__(self, config: dict[str, Any]) -> dict[str, Any]:
         """Return Tune's config with each value drawn anew or multiplied by a factor."""
         self._calls += 1
-        generator = numpy_generator(self._options.seed, "explore", self._calls)
+        # The values as well, so that a sweep that goes on does not draw what it drew before.
+        generator = numpy_generator(self._options.seed, "explore", self._calls, identity_of(config["values"]))
         values = dict(config["values"])
         for path, distribution in self._space.entries.items():
             if path not in values or not isinstance(distribution, Continuous):

@@ -1,7 +1,7 @@
 """The bias-corrected and accelerated bootstrap of a mean (Efron, JASA 1987), by ``scipy.stats.bootstrap``.
 
 It believes nothing about the shape of the distribution, and pays for it with few values: over 5 normal ones its
-"95 %" interval holds the mean about 81 times in 100, over 10 about 89 times, and only from some 50 on does it keep
+"95 %" interval holds the mean about 82 times in 100, over 10 about 90 times, and only from some 100 on does it keep
 its promise. What is printed over seeds is therefore Student's interval; this one is a second opinion for many values.
 """
 

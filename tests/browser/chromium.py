@@ -66,24 +66,28 @@ _NOISE = (
 )
 
 _NO_ASSISTANT = """
-localStorage.setItem("mlflow.assistant.fab.autoOpenedOnFirstLoad_v1", "true");
-localStorage.setItem("mlflow.assistant.panelOpen_v1", "false");
+if (location.protocol === "http:") {
+    localStorage.setItem("mlflow.assistant.fab.autoOpenedOnFirstLoad_v1", "true");
+    localStorage.setItem("mlflow.assistant.panelOpen_v1", "false");
+}
 """
 """MLflow opens a chat beside the first page that a browser shows, which hides a quarter of it."""
 
 _TRACES = """
 return [...document.querySelectorAll(".js-plotly-plot")]
     .flatMap(plot => plot.data || [])
-    .filter(trace => trace.y && trace.y.length)
-    .map(trace => ({name: String(trace.name), x: Array.from(trace.x), y: Array.from(trace.y)}));
+    .filter(trace => trace.type === "scatter" && trace.hoverinfo !== "skip" && trace.y && trace.y.length)
+    .map(trace => ({run: trace.name, metric: trace.metricKey, x: Array.from(trace.x), y: Array.from(trace.y)}));
 """
+"""A line that cannot be hovered is the pale double of one that may be smoothed."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """One line of a chart: what it is called, and its points as they are drawn."""
+    """One line of a chart: of which run and metric, and its points as they are drawn."""
 
-    name: str
+    run: str
+    metric: str
     points: tuple[tuple[float, float], ...]
 
 
@@ -98,7 +102,8 @@ class Browser:
     def open(self, route: str, **query: str) -> None:
         """Load a page as if by its address, in the view of those who train models."""
         self.driver.get("about:blank")
-        parameters = urlencode({"workflowType": "machine_learning", **query})
+        # `runs` must come first: the page of a comparison reads it as what follows the question mark.
+        parameters = urlencode({**query, "workflowType": "machine_learning"})
         self.driver.get(f"{self.server}/#{route}?{parameters}")
 
     def until(self, found: Callable[[], Any], what: str) -> Any:
@@ -137,7 +142,7 @@ class Browser:
     def traces(self) -> list[Trace]:
         """Return the lines of all charts that are drawn now."""
         return [
-            Trace(found["name"], tuple(zip(found["x"], found["y"], strict=True)))
+            Trace(str(found["run"]), str(found["metric"]), tuple(zip(found["x"], found["y"], strict=True)))
             for found in self.driver.execute_script(_TRACES)
         ]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.browser.chromium import Browser
 from tests.browser.shown import EPOCHS, NON_FINITE, SEARCHED, STOPPED, TRIALS, Shown, quoted
-from tests.browser.test_packs import FOLDED, NAMES, open_table
+from tests.browser.test_packs import FOLDED, NAMES, open_table, the_trace
 
 DIMENSIONS = """
 return [...document.querySelectorAll(".js-plotly-plot")]
@@ -66,7 +66,7 @@ def test_the_page_of_a_trial_says_what_was_tried_and_how_it_ended(browser: Brows
         for path, value in record.values.items():
             assert path in said
             assert str(value)[:6] in said
-        assert f"sfora.status: {status}" in said.replace("\n", " ")
+        assert f"sfora.status\n: {status}" in said
         assert end.reason[:20] in said
         browser.picture(f"trial-{status}")
         assert browser.faults() == []
@@ -76,10 +76,9 @@ def test_a_trial_has_a_curve(browser: Browser, shown: Shown) -> None:
     browser.open(shown.page("search/t000", "/model-metrics"))
     rounds = [(one.epoch, one.value) for one in shown.sweep.trial(0).rounds()]
     assert len(rounds) == EPOCHS
-    name = f"{shown.name('search/t000')} (recall_at_1)"
-    found = browser.until(lambda: [trace for trace in browser.traces() if trace.name == name], "curve of the trial")
+    traces = browser.until(lambda: len(browser.traces()) > 2 and browser.traces(), "charts")
     browser.picture("trial-curves")
-    assert list(found[0].points) == rounds
+    assert the_trace(traces, shown.name("search/t000"), "recall_at_1") == rounds
     assert browser.faults() == []
 
 

@@ -54,14 +54,14 @@ def test_welch() -> None:
 
 
 def test_bootstrap_of_many_values() -> None:
-    found = coverage(lambda rng, number: bootstrap_interval(rng.normal(size=100), number, draws=1000).ci95, 0.0)
+    found = coverage(lambda rng, number: bootstrap_interval(rng.normal(size=100), number, draws=500).ci95, 0.0)
     assert found == pytest.approx(0.95, abs=0.015)
 
 
 def test_bootstrap_of_five_seeds_promises_too_much() -> None:
-    # Why it is not what is printed over seeds: the docstring says 81 in 100.
-    found = coverage(lambda rng, number: bootstrap_interval(rng.normal(size=5), number, draws=500).ci95, 0.0)
-    assert found == pytest.approx(0.81, abs=0.03)
+    # Why it is not what is printed over seeds: the docstring says 82 in 100.
+    found = coverage(lambda rng, number: bootstrap_interval(rng.normal(size=5), number, draws=300).ci95, 0.0)
+    assert found == pytest.approx(0.82, abs=0.03)
 
 
 def test_bootstrap_over_classes() -> None:
