@@ -1,4 +1,5 @@
 import importlib
+import os
 import warnings
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from tests.tiny import tiny_config, write_images
 from tests.tiny_runs import PANDAS_OF_MLFLOW, Tracked, run_tracked
 
 quieten_mlflow()
+# Else each MLflow server of the tests starts seven processes for jobs that nobody gives it.
+os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"
 # How long an example takes depends on what else the machine does.
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from sfora_ray.comparison.records import CONCAT_SYSTEM, Comparison, Entry, QueryTest, SeedTest, SizePoint
 from sfora_ray.pack.summary import FoldFacts
-from sfora_ray.reporting.comparison.shipped import shipped
+from sfora_ray.reporting.comparison.shipped import leading_queries, shipped
 from sfora_ray.reporting.comparison.wording import count, ends, num_seeds, p_value, points, system
 from sfora_ray.reporting.wording import interval, metric_title, percent
 
@@ -30,10 +30,13 @@ def print_comparison(console: Console, comparison: Comparison, report: Path) -> 
     seeds = [test for metric in _SEED_METRICS for test in comparison.seeds if test.metric == metric]
     if seeds:
         _print(console, f"\nOne member minus one of {baseline}, over seeds, in points of %", _seeds(seeds))
-    if comparison.queries:
-        asked = comparison.queries[0]
-        over = f"over {asked.num_queries:,} queries of {asked.num_classes:,} classes"
-        _print(console, f"\nMinus the same of {baseline}, {over}, in points of %", _queries(comparison.queries))
+    asked = leading_queries(comparison)
+    if asked:
+        over = f"over {asked[0].num_queries:,} queries of {asked[0].num_classes:,} classes"
+        _print(console, f"\nMinus the same of {baseline}, {over}, in points of %", _queries(asked))
+        rest = len(comparison.queries) - len(asked)
+        if rest:
+            _say(console, f"{rest} tests of other folds are in the report", "dim")
     sizes = [point for point in comparison.sizes if point.metric == "recall_at_1"]
     if sizes:
         _print(console, f"\nRecall@1 minus that of {baseline} by pack size, same seeds, in points of %", _sizes(sizes))

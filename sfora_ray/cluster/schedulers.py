@@ -43,7 +43,7 @@ def build_scheduler(config: SweepConfig, trials: Iterable[Trial]) -> TrialSchedu
             log_config=False,
         )
     if not isinstance(options, (AshaOptions, HyperbandOptions)):
-        return FIFOScheduler()
+        return FIFOScheduler()  # type: ignore[no-untyped-call]
     scheduler = AsyncHyperBandScheduler(
         time_attr=EPOCH,
         metric=VALUE,

@@ -84,9 +84,11 @@ def _report(trial: TrialFolder, *, heard: int, keeps: bool) -> Report:
         if of_epoch.epoch <= heard:
             return
         metrics = {EPOCH: of_epoch.epoch, VALUE: of_epoch.value}
-        if not keeps or trial.end() is not None:
+        if not keeps:
             tune.report(metrics)
             return
+        if trial.end() is not None:
+            return  # nobody can go on from its end, nor is it to go on from another's state
         with tempfile.TemporaryDirectory(prefix="sfora-trial-") as folder:
             keep_state(trial, Path(folder))
             tune.report(metrics, checkpoint=tune.Checkpoint.from_directory(folder))
@@ -97,7 +99,7 @@ def _report(trial: TrialFolder, *, heard: int, keeps: bool) -> Report:
 def _go_on_from(trial: TrialFolder) -> int:
     """Go on from the state of the trial that the scheduler has chosen; return the epoch that Tune has heard of."""
     checkpoint = tune.get_checkpoint()
-    if checkpoint is None:
+    if checkpoint is None or trial.end() is not None:
         return 0
     with checkpoint.as_directory() as folder:
         return adopt_state(trial, Path(folder))

@@ -47,7 +47,7 @@ def run_sweep(
     tracker = config.pack.tracking.build()
     tracker.check()
     plan, left_out = _prepared(config, say)
-    with place.ready():
+    with place.ready(config):
         _refuse_impossible(place, config, sweep, say)
         with run_lock(sweep.path):
             sweep = SweepFolder.create(config, plan.weights, plan.dataset_digest, left_out)
@@ -138,7 +138,7 @@ def _go_on(sweep: SweepFolder, place: Trials, *, watch: Watch, say: Say) -> Rank
         # Only ranking, report and tracker are left, which need neither GPUs nor Ray.
         return _finish(sweep, tracker, None, watch=watch, say=say)
     _refuse_changes(sweep, config)
-    with place.ready():
+    with place.ready(config):
         _refuse_impossible(place, config, sweep, say)
         return _search(sweep, tracker, place, watch=watch, say=say)
 

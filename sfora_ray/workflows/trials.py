@@ -9,13 +9,14 @@ from typing import Protocol
 
 from sfora_ray.config.sweep import SweepConfig
 from sfora_ray.sweep.folder import SweepFolder
+from sfora_ray.training.environment import worker_environment
 from sfora_ray.workflows.launchers import Launcher
 
 
 class Trials(Protocol):
     """A place where trials can run."""
 
-    def ready(self) -> AbstractContextManager[None]:
+    def ready(self, config: SweepConfig) -> AbstractContextManager[None]:
         """Be connected for the length of the block."""
         ...
 
@@ -38,9 +39,9 @@ class TrialsOnRay:
     def __init__(self) -> None:
         self._launcher = Launcher(local=False)
 
-    def ready(self) -> AbstractContextManager[None]:
+    def ready(self, config: SweepConfig) -> AbstractContextManager[None]:
         """Be connected for the length of the block."""
-        return self._launcher.ready()
+        return self._launcher.ready(worker_environment(config.pack.resources))
 
     def refuse_impossible(self, config: SweepConfig, folder: Path) -> None:
         """Prove that a trial fits, can be ended when it is stopped, and that every node sees ``folder``.

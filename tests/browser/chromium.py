@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -103,7 +103,7 @@ class Browser:
         """Load a page as if by its address, in the view of those who train models."""
         self.driver.get("about:blank")
         # `runs` must come first: the page of a comparison reads it as what follows the question mark.
-        parameters = urlencode({**query, "workflowType": "machine_learning"})
+        parameters = urlencode({**query, "workflowType": "machine_learning"}, quote_via=quote)
         self.driver.get(f"{self.server}/#{route}?{parameters}")
 
     def until(self, found: Callable[[], Any], what: str) -> Any:
@@ -130,6 +130,12 @@ class Browser:
             return found is not None
 
         self.until(pressed, f"'{css}' with text '{text}' to press")
+
+    def choose(self, index: int, option: str) -> None:
+        """Open the ``index``-th list of choices on the page and press one of them."""
+        lists = self.until(lambda: self._all_visible(".du-bois-light-select-selector")[index:], "list of choices")
+        lists[0].click()
+        self.click(".du-bois-light-select-item-option", option)
 
     def texts(self, css: str) -> list[str]:
         """Return the texts of all elements of a kind, as they are now."""
@@ -160,10 +166,11 @@ class Browser:
         return said + [message for message in logged if not any(noise in message for noise in _NOISE)]
 
     def _visible(self, css: str, text: str) -> WebElement | None:
-        for found in self.driver.find_elements("css selector", css):
-            if found.is_displayed() and (not text or found.text.strip() == text):
-                return found
-        return None
+        found = (one for one in self._all_visible(css) if not text or one.text.strip() == text)
+        return next(found, None)
+
+    def _all_visible(self, css: str) -> list[WebElement]:
+        return [found for found in self.driver.find_elements("css selector", css) if found.is_displayed()]
 
 
 def programs() -> tuple[str, str]:

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.browser.chromium import Browser
 from tests.browser.shown import EPOCHS, NON_FINITE, SEARCHED, STOPPED, TRIALS, Shown, quoted
 from tests.browser.test_packs import FOLDED, NAMES, open_table, the_trace
 
-DIMENSIONS = """
+AXES = """
 return [...document.querySelectorAll(".js-plotly-plot")]
     .flatMap(plot => plot.data || [])
     .filter(trace => trace.type === "parcoords")
     .map(trace => Object.fromEntries(trace.dimensions.map(axis => [axis.label, Array.from(axis.values)])))[0];
+"""
+DOTS = """
+return [...document.querySelectorAll(".js-plotly-plot")]
+    .flatMap(plot => plot.data || [])
+    .filter(trace => trace.type === "scattergl")
+    .flatMap(trace => Array.from(trace.x).map((x, index) => [Number(x), Number(trace.y[index])]));
 """
 
 
@@ -22,6 +30,18 @@ def compare(browser: Browser, shown: Shown) -> list[str]:
     browser.open("/compare-runs", runs=ids, experiments=quoted([shown.experiment]))
     browser.element("h1, h2, h3", f"Comparing {TRIALS} Runs from 1 Experiment")
     return trials
+
+
+def axes(browser: Browser) -> dict[str, list[float]]:
+    return browser.driver.execute_script(AXES) or {}
+
+
+def dots(browser: Browser) -> set[tuple[float, float]]:
+    return {(round(x, 4), y) for x, y in browser.driver.execute_script(DOTS)}
+
+
+def tried(shown: Shown, trial: str) -> dict[str, Any]:
+    return shown.sweep.trial(int(trial[-3:])).record().values
 
 
 def test_a_sweep_and_its_trials_in_the_table(browser: Browser, shown: Shown) -> None:
@@ -35,22 +55,28 @@ def test_a_sweep_and_its_trials_in_the_table(browser: Browser, shown: Shown) -> 
 
 def test_all_trials_in_parallel_coordinates(browser: Browser, shown: Shown) -> None:
     trials = compare(browser, shown)
-    axes: dict[str, list[Any]] = browser.until(lambda: browser.driver.execute_script(DIMENSIONS), "parallel coordinates")
+    assert {*SEARCHED} < set(browser.until(lambda: axes(browser), "axes")), "what was searched is there unasked"
+    browser.choose(1, "score")
+    drawn = browser.until(lambda: "score" in axes(browser) and axes(browser), "axis 'score'")
     browser.picture("sweep-parallel")
-    assert {*SEARCHED, "score"} == set(axes)
-    assert all(len(values) == TRIALS for values in axes.values())
-    told = sorted(shown.runs[trial].data.metrics["score"] for trial in trials)
-    assert sorted(axes["score"]) == told
-    assert told[0] == 0.0
+    assert len(trials) == TRIALS
+    for path in SEARCHED:
+        assert drawn[path] == pytest.approx([tried(shown, trial)[path] for trial in trials], rel=1e-6)
+    assert drawn["score"] == pytest.approx([shown.runs[trial].data.metrics["score"] for trial in trials])
+    assert drawn["score"][NON_FINITE] == 0.0
     assert browser.faults() == []
 
 
 def test_trials_as_a_scatter_plot(browser: Browser, shown: Shown) -> None:
     trials = compare(browser, shown)
     browser.click("[role='tab']", "Scatter Plot")
-    traces = browser.until(browser.traces, "scatter plot")
+    browser.choose(0, "recipe.weight")
+    browser.choose(1, "score")
+    wanted = {
+        (round(tried(shown, trial)["recipe.weight"], 4), shown.runs[trial].data.metrics["score"]) for trial in trials
+    }
+    browser.until(lambda: dots(browser) == wanted, f"the dots {wanted}")
     browser.picture("sweep-scatter")
-    assert sum(len(trace.points) for trace in traces) == len(trials)
     assert browser.faults() == []
 
 

@@ -68,9 +68,7 @@ def test_compare_without_two_packs(packs: tuple[RunFolder, RunFolder], names: tu
 def test_compare_refuses_packs_of_other_test_images(
     packs: tuple[RunFolder, RunFolder], images: Path, tmp_path: Path, call: Call
 ) -> None:
-    other = train_here(
-        tiny_config(images, tmp_path, "data.split={kind: interleaved}", "seeds=[5]", "training.epochs=2")
-    )
+    other = train_here(tiny_config(images, tmp_path, "data.split={kind: seeded}", "seeds=[5]"))
     refold(other, (), say=lambda _: None)
     ended = call("compare", packs[0].path, other.path, "--output", tmp_path / "report")
     assert ended.code == 2

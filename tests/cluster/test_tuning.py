@@ -14,14 +14,10 @@ from sfora_ray.cluster.held import held_after_all
 from sfora_ray.cluster.schedulers import build_scheduler
 from sfora_ray.cluster.trial import EPOCH, VALUE
 from sfora_ray.cluster.tuning import refuse_nesting_without_state_api, run_trials, trials_that_fit
-from sfora_ray.config.member import MemberSpec
 from sfora_ray.config.sweep import SweepConfig
 from sfora_ray.errors import ResourceError, SforaError
 from sfora_ray.sweep.folder import SweepFolder
-from sfora_ray.training.member import train_member
-from sfora_ray.training.member_folder import MemberFolder
 from sfora_ray.training.preflight import preflight
-from sfora_ray.training.worker import Worker
 from tests.tiny import tiny_values
 
 pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.usefixtures("cluster")]
@@ -102,27 +98,6 @@ def test_nothing_is_held_afterwards(halved: Halved) -> None:
     assert halved.held == []
 
 
-def test_a_round_is_the_mean_over_members_that_see_no_test_class(halved: Halved) -> None:
-    for trial in halved.sweep.trials():
-        for of_epoch in trial.rounds:
-            scores = [scores["recall_at_1"] for scores in of_epoch.members.values()]
-            assert sorted(of_epoch.members) == ["seed0-fold0", "seed1-fold0"]
-            assert of_epoch.value == pytest.approx(statistics.fmean(scores))
-        for name in ("seed0-fold0", "seed1-fold0"):
-            folder = trial.folder.member(name)
-            assert {split for record in folder.epochs() for split in record.metrics} <= {"validation"}
-            assert not list(folder.path.glob("embeddings.*"))
-
-
-def test_members_side_by_side_are_what_each_is_alone(halved: Halved, tmp_path: Path) -> None:
-    trial = next(trial for trial in halved.sweep.trials() if trial.end is not None and trial.end.status == "finished")
-    config = halved.sweep.config().trial_config(trial.values, 1, 0)
-    alone = MemberFolder(tmp_path / "alone")
-    train_member(MemberSpec(id="m00", seed=1, config=config), alone, Worker.alone())
-    told = {record.epoch: record.metrics["validation"] for record in alone.epochs()}
-    assert {of_epoch.epoch: of_epoch.members["seed1-fold0"] for of_epoch in trial.rounds} == told
-
-
 def test_a_sweep_that_was_killed_goes_on_where_it_was(halved: Halved, tmp_path: Path) -> None:
     """Two trials had ended, one was in the middle, one had only been drawn."""
     copied = shutil.copytree(halved.sweep.path, tmp_path / halved.sweep.path.name)
@@ -171,6 +146,7 @@ def test_a_population_goes_on_from_its_best(images: Path, tmp_path: Path) -> Non
         trials=4,
         scheduler={"name": "pbt", "interval_epochs": 1},
     )
+    values["pack"]["resources"] = {}  # all at once
     sweep = new_sweep(values)
     run(sweep)
     trials = sweep.trials()

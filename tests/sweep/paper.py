@@ -90,7 +90,7 @@ class TrialsHere:
         self.ran: list[int] = []
 
     @contextmanager
-    def ready(self) -> Iterator[None]:
+    def ready(self, config: SweepConfig) -> Iterator[None]:  # noqa: ARG002
         yield
 
     def refuse_impossible(self, config: SweepConfig, folder: Path) -> None:

@@ -24,8 +24,8 @@ def draw_folds(entries: Sequence[Entry]) -> str:
         add_stamp(figure, ["Bar: 95 % bootstrap interval over test classes of this one pack; " + members_stamp(entries),
                            selection_stamp(entries)])  # fmt: skip
         left, right = figure.subplots(1, 2, sharey=True)
-        left.set_title("Recall@1 (per cent)")
-        right.set_title("Retained (per cent of the concat)")
+        left.set_title("Recall@1 (%)")
+        right.set_title("Retained of concat (%)")
         if not rows:
             say_empty(left, "no fold was made")
             return

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from sfora_ray.comparison.records import Comparison
 from sfora_ray.reporting.comparison.figures.style import Look, add_stamp, bars, point_style, zero_line
+from sfora_ray.reporting.comparison.shipped import leading_queries
 from sfora_ray.reporting.comparison.wording import difference, num_seeds, selection_stamp, system
 from sfora_ray.reporting.figures.style import INK, MUTED, draw, say_empty
 from sfora_ray.reporting.wording import whole
@@ -55,7 +56,7 @@ def forest_rows(comparison: Comparison) -> tuple[ForestRow, ...]:
             if test.other == entry.label and test.metric == METRIC:
                 text = f"one member, over seeds (n = {num_seeds(test)})"
                 rows.append(ForestRow(entry.label, text, test.difference.mean, test.difference.ci95))
-        for asked in comparison.queries:
+        for asked in leading_queries(comparison):
             if asked.other == entry.label and asked.metric == METRIC:
                 text = f"{system(asked)}, over classes (n = {whole(asked.num_queries)})"
                 rows.append(ForestRow(entry.label, text, asked.difference, asked.ci95))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sfora_ray.comparison.records import Comparison, QueryTest
-from sfora_ray.reporting.blocks import Column, Paragraph, Section, Table
+from sfora_ray.reporting.blocks import Block, Column, Folded, Paragraph, Section, Table
 from sfora_ray.reporting.comparison.sections.seeds import excludes_zero
+from sfora_ray.reporting.comparison.shipped import leading_queries
 from sfora_ray.reporting.comparison.wording import ends, p_value, points, selection_stamp, system
 from sfora_ray.reporting.wording import metric_title, percent, whole
 
@@ -27,17 +30,26 @@ _EXPLANATION = (
     "members: a difference that is sure here may still be one of the seeds. Holm p is adjusted over all packs that "
     "were compared in this metric and system."
 )
+_MANY = (
+    "Of so many folds one will differ by chance: Holm p is adjusted over packs, not over folds. Choose the fold first, "
+    "as the configuration does, then read its row."
+)
 
 
 def queries_section(comparison: Comparison) -> Section:
     """Return the tests over queries."""
     if not comparison.queries:
         return Section("Over queries", (Paragraph("Nothing was compared over queries.", "note"),))
-    return Section("Over queries", (_table(comparison), Paragraph(_EXPLANATION, "note")))
+    first = leading_queries(comparison)
+    blocks: list[Block] = [_table(comparison, first)] if first else []
+    blocks.append(Paragraph(_EXPLANATION, "note"))
+    others = [test for test in comparison.queries if test not in first]
+    if others:
+        blocks.append(Folded("The other folds", (Paragraph(_MANY, "note"), _table(comparison, others))))
+    return Section("Over queries", tuple(blocks))
 
 
-def _table(comparison: Comparison) -> Table:
-    tests = comparison.queries
+def _table(comparison: Comparison, tests: Sequence[QueryTest]) -> Table:
     marked = frozenset(place for place, test in enumerate(tests) if excludes_zero(test.ci95))
     caption = (
         f"Minus the same of {comparison.baseline.label}, in points of %, n = {whole(tests[0].num_queries)} queries of "
