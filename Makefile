@@ -20,7 +20,7 @@ lint: venv
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/pytest --numprocesses 2 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 demo: venv
 	$(BIN)/sfora-ray pack run configs/glyphs/demo.yaml

@@ -2,11 +2,13 @@ import importlib
 import os
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 from sfora_ray.tracking.quiet import quieten_mlflow
+from tests.groups import group_of, rank_of
 from tests.tiny import tiny_config, write_images
 from tests.tiny_runs import PANDAS_OF_MLFLOW, Tracked, run_tracked
 
@@ -17,38 +19,24 @@ os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
-SHARED_FIXTURES = ("cluster", "shown", "tracked", "trained", "server")
-"""Fixtures that are dear and made once: under pytest-xdist all tests that use one of them go to one worker."""
-LONGEST_FIRST = (
-    "cluster",
-    "tests/cli/test_signals.py",
-    "tests/benchmarks/test_chaos.py",
-    "tests/cluster/test_processes.py",
-    "shown",
-    "tests/workflows/test_object_store.py",
-    "tests/workflows/test_extend.py",
-    "tests/pack/test_local_faults.py",
-    "tests/tracking/test_absent_server.py",
-    "tracked",
-)
-"""Groups of tests that take half a minute or more, in the order in which workers are to begin them."""
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | None:
+    """Share out the groups of :mod:`tests.groups` where pytest-xdist would share out files."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Groups(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    return Groups(config, log)
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Say to pytest-xdist which tests stay together: those of one file, or of one shared fixture."""
-    if not hasattr(config, "workerinput"):
-        return
-    groups = {item: _group(item) for item in items}
-    for item, group in groups.items():
-        item.add_marker(pytest.mark.xdist_group(group))
-    ranks = {group: rank for rank, group in enumerate(LONGEST_FIRST)}
-    items.sort(key=lambda item: ranks.get(groups[item], len(ranks)))
-
-
-def _group(item: pytest.Item) -> str:
-    used = getattr(item, "fixturenames", ())
-    return next((name for name in SHARED_FIXTURES if name in used), item.nodeid.partition("::")[0])
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: rank_of(item.nodeid))
 
 
 @pytest.fixture(scope="session")

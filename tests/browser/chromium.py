@@ -22,6 +22,7 @@ from selenium.common.exceptions import (
 )
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
@@ -33,6 +34,8 @@ _FLAGS = (
     "--disable-background-networking",
     "--force-device-scale-factor=1",
     "--window-size=1500,1050",
+    # A mouse that can hover, without which charts show their tools for ever, over their upper edge.
+    "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4",
     # Whatever a page wants from elsewhere fails, and so is found in the console.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
@@ -100,11 +103,15 @@ class Browser:
     pictures: Path
 
     def open(self, route: str, **query: str) -> None:
-        """Load a page as if by its address, in the view of those who train models."""
+        """Load a page as if by its address."""
         self.driver.get("about:blank")
-        # `runs` must come first: the page of a comparison reads it as what follows the question mark.
-        parameters = urlencode({**query, "workflowType": "machine_learning"}, quote_via=quote)
-        self.driver.get(f"{self.server}/#{route}?{parameters}")
+        self.driver.get(f"{self.server}/#{route}?{urlencode(query, quote_via=quote)}")
+
+    def choose_model_training(self) -> None:
+        """Leave the view of those who trace chats, in which MLflow shows itself first; the choice stays."""
+        self.open("/experiments")
+        self.click("span", "Model training")
+        self.element("a", "Model registry")
 
     def until(self, found: Callable[[], Any], what: str) -> Any:
         """Wait until ``found`` returns something, and return it."""
@@ -131,11 +138,11 @@ class Browser:
 
         self.until(pressed, f"'{css}' with text '{text}' to press")
 
-    def choose(self, index: int, option: str) -> None:
-        """Open the ``index``-th list of choices on the page and press one of them."""
-        lists = self.until(lambda: self._all_visible(".du-bois-light-select-selector")[index:], "list of choices")
-        lists[0].click()
-        self.click(".du-bois-light-select-item-option", option)
+    def choose(self, css: str, option: str, index: int = 0) -> None:
+        """Open a list of choices, the ``index``-th of its kind on the page, and press one of them."""
+        self.until(lambda: self._all_visible(css)[index:], f"'{css}' to choose from")[0].click()
+        self.click("[role='option'], .du-bois-light-select-item-option", option)
+        self.driver.switch_to.active_element.send_keys(Keys.ESCAPE)  # where several can be chosen the list stays
 
     def texts(self, css: str) -> list[str]:
         """Return the texts of all elements of a kind, as they are now."""
@@ -162,7 +169,8 @@ class Browser:
     def faults(self) -> list[str]:
         """Return every banner of an error, and every error in the console since it was asked last."""
         said = [line for line in self.text().splitlines() if any(words in line.lower() for words in _ERROR_WORDS)]
-        logged = [str(entry["message"]) for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
+        entries: list[dict[str, Any]] = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
+        logged = [str(entry["message"]) for entry in entries if entry["level"] == "SEVERE"]
         return said + [message for message in logged if not any(noise in message for noise in _NOISE)]
 
     def _visible(self, css: str, text: str) -> WebElement | None:

@@ -34,7 +34,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture(scope="package")
 def shown(server: Server, images: Path, tmp_path_factory: pytest.TempPathFactory) -> Shown:
     """Two packs and a sweep on a server; tests read them and change nothing."""
-    from tests.browser.shown import Shown, fold_and_tell, grow, pack_of, runs_of, sweep_of, tell_sweep
+    from tests.browser.shown import (
+        Shown,
+        compare_and_tell,
+        fold_and_tell,
+        grow,
+        pack_of,
+        runs_of,
+        sweep_of,
+        tell_sweep,
+    )
 
     place = tmp_path_factory.mktemp("runs")
     with ThreadPoolExecutor(1) as pool, warnings.catch_warnings():
@@ -49,15 +58,17 @@ def shown(server: Server, images: Path, tmp_path_factory: pytest.TempPathFactory
         fold_and_tell(pack)
         fold_and_tell(other)
         tell_sweep(sweep)
+        comparison = compare_and_tell([other, pack], place / "compare")
     experiment, runs = runs_of(server.uri)
-    return Shown(server.uri, experiment, pack, other, sweep, runs)
+    return Shown(server.uri, experiment, pack, other, sweep, comparison, runs)
 
 
 @pytest.fixture(scope="package")
-def browser(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def browser(server: Server, shown: Shown, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """One window for all tests; what it showed is kept in ``SFORA_SCREENSHOTS`` or below pytest's folder."""
     from tests.browser.chromium import chromium
 
     kept = os.environ.get("SFORA_SCREENSHOTS")
     with chromium(server.uri, Path(kept) if kept else tmp_path_factory.mktemp("pictures")) as window:
+        window.choose_model_training()
         yield window

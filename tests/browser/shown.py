@@ -12,6 +12,7 @@ import torch
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
+from sfora_ray.comparison import Comparison
 from sfora_ray.config.pack import PackConfig
 from sfora_ray.config.sweep import SweepConfig
 from sfora_ray.pack.run_folder import RunFolder, with_extent
@@ -21,6 +22,7 @@ from sfora_ray.sweep.mirror import SweepMirror
 from sfora_ray.sweep.records import Round, TrialEnd
 from sfora_ray.training.boundary import member_result
 from sfora_ray.training.worker import Worker
+from sfora_ray.workflows.compare import compare_folders
 from sfora_ray.workflows.refold import refold
 from tests.tiny import tiny_config
 from tests.tiny_runs import train_here
@@ -45,8 +47,9 @@ class Shown:
     pack: RunFolder
     other: RunFolder
     sweep: SweepFolder
+    comparison: Comparison
     runs: Mapping[str, Run]
-    """By our key without the digest, such as ``grown/m00`` or ``search/t003``."""
+    """By our key without the digest, such as ``grown/m00``, ``search/t003`` or ``compare/``."""
 
     def name(self, key: str) -> str:
         """Return what people see of a run."""
@@ -139,6 +142,14 @@ def tell_sweep(sweep: SweepFolder) -> None:
     mirror.follow()
     mirror.tell_ranking()
     mirror.close("FINISHED")
+
+
+def compare_and_tell(runs: list[RunFolder], place: Path) -> Comparison:
+    """Compare packs, write the report and tell the tracker of the first."""
+    tracker = runs[0].manifest().config.tracking.build()
+    outcome = compare_folders(runs, None, place, tracker, say=lambda _: None)
+    assert outcome.told
+    return outcome.comparison
 
 
 def runs_of(uri: str) -> tuple[str, dict[str, Run]]:

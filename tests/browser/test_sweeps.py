@@ -8,7 +8,7 @@ import pytest
 
 from tests.browser.chromium import Browser
 from tests.browser.shown import EPOCHS, NON_FINITE, SEARCHED, STOPPED, TRIALS, Shown, quoted
-from tests.browser.test_packs import FOLDED, NAMES, open_table, the_trace
+from tests.browser.test_packs import open_table, the_trace, unfold
 
 AXES = """
 return [...document.querySelectorAll(".js-plotly-plot")]
@@ -46,9 +46,7 @@ def tried(shown: Shown, trial: str) -> dict[str, Any]:
 
 def test_a_sweep_and_its_trials_in_the_table(browser: Browser, shown: Shown) -> None:
     open_table(browser, shown, "tags.`sfora.sweep` LIKE 'search-%'")
-    browser.click(FOLDED)
-    names = {shown.name("search/sweep"), *(shown.name(f"search/t{number:03d}") for number in range(TRIALS))}
-    browser.until(lambda: set(browser.texts(NAMES)) == names, "trials of the sweep")
+    unfold(browser, {shown.name("search/sweep"), *(shown.name(f"search/t{number:03d}") for number in range(TRIALS))})
     browser.picture("sweep")
     assert browser.faults() == []
 
@@ -56,7 +54,7 @@ def test_a_sweep_and_its_trials_in_the_table(browser: Browser, shown: Shown) -> 
 def test_all_trials_in_parallel_coordinates(browser: Browser, shown: Shown) -> None:
     trials = compare(browser, shown)
     assert {*SEARCHED} < set(browser.until(lambda: axes(browser), "axes")), "what was searched is there unasked"
-    browser.choose(1, "score")
+    browser.choose(".du-bois-light-select-selector", "score", index=1)
     drawn = browser.until(lambda: "score" in axes(browser) and axes(browser), "axis 'score'")
     browser.picture("sweep-parallel")
     assert len(trials) == TRIALS
@@ -70,8 +68,8 @@ def test_all_trials_in_parallel_coordinates(browser: Browser, shown: Shown) -> N
 def test_trials_as_a_scatter_plot(browser: Browser, shown: Shown) -> None:
     trials = compare(browser, shown)
     browser.click("[role='tab']", "Scatter Plot")
-    browser.choose(0, "recipe.weight")
-    browser.choose(1, "score")
+    browser.choose("#x-axis-selector", "recipe.weight")
+    browser.choose("#y-axis-selector", "score")
     wanted = {
         (round(tried(shown, trial)["recipe.weight"], 4), shown.runs[trial].data.metrics["score"]) for trial in trials
     }

@@ -1,0 +1,35 @@
+"""A comparison of two packs in MLflow's own pages."""
+
+from __future__ import annotations
+
+from tests.browser.chromium import Browser
+from tests.browser.shown import Shown
+
+COMPARISON = "compare/"
+
+
+def test_the_page_of_a_comparison_has_its_differences_and_what_must_be_said(browser: Browser, shown: Shown) -> None:
+    browser.open(shown.page(COMPARISON))
+    browser.element("h1, h2, h3", "compare: plain vs grown")
+    browser.element("a", "difference.recall_at_1")
+    (test,) = [test for test in shown.comparison.seeds if test.metric == "recall_at_1"]
+    said = browser.text()
+    assert f"difference.recall_at_1\n{test.difference.mean}\n" in said
+    assert "sfora.kind\n: comparison" in said
+    assert "baseline\nplain" in said
+    browser.picture("comparison")
+    assert browser.faults() == []
+
+
+def test_the_report_of_a_comparison_is_shown_in_its_frame(browser: Browser, shown: Shown) -> None:
+    browser.open(shown.page(COMPARISON, "/artifacts/index.html"))
+    browser.driver.switch_to.frame(browser.element("iframe.mlflow-html-iframe"))
+    try:
+        heading = browser.element("h1").text
+        assert "plain" in heading
+        assert "grown" in heading
+        assert browser.driver.execute_script("return document.querySelectorAll('svg').length") > 0
+    finally:
+        browser.driver.switch_to.default_content()
+    browser.picture("comparison-report")
+    assert browser.faults() == []
