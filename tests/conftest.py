@@ -25,13 +25,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object | Non
     """Share out the groups of :mod:`tests.groups` where pytest-xdist would share out files."""
     if config.getvalue("dist") != "loadfile":
         return None
-    from xdist.scheduler import LoadFileScheduling
+    from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
-    class Groups(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return group_of(nodeid)
-
-    return Groups(config, log)
+    scheduler = LoadFileScheduling(config, log)
+    scheduler._split_scope = group_of
+    return scheduler  # type: ignore[no-any-return]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -59,7 +57,7 @@ def empty_database(mlflow_store: None, tmp_path_factory: pytest.TempPathFactory)
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
     place = tmp_path_factory.mktemp("database")
-    made = SqlAlchemyStore(f"sqlite:///{place}/mlflow.db", (place / "mlruns").as_uri())
+    made = SqlAlchemyStore(f"sqlite:///{place}/mlflow.db", (place / "mlruns").as_uri())  # type: ignore[no-untyped-call]
     made.engine.dispose()
     return place / "mlflow.db"
 

@@ -145,7 +145,7 @@ class Mirror:
 
     def _open_member(self, spec: MemberSpec) -> str:
         tags = {"sfora.kind": "member", "sfora.member": spec.id, "sfora.seed": str(spec.seed)}
-        name = f"{self._manifest.name}-{spec.folder_name}"
+        name = f"{spec.folder_name} of {self._manifest.name}"
         child = self._open(spec.id, name, {**tags, **self._changes(), **member_tags(None)})
         self._tracker.log_params(child, {"seed": str(spec.seed), **self._params()})
         return child
@@ -206,7 +206,7 @@ class Mirror:
 
     def _tell_fold(self, fold: FoldFacts, step: int, time_ms: int) -> None:
         part = f"{FOLD}{fold.name}"
-        run = self._open(part, f"{self._manifest.name}-fold-{fold.name}", fold_tags(fold))
+        run = self._open(part, f"fold {fold.name} of {self._manifest.name}", fold_tags(fold))
         self._runs[part] = run
         values = {**fold_values(fold), "dim": float(fold.dim)}
         self._tracker.log_metrics(run, list(points(values, step, time_ms)))
@@ -215,7 +215,7 @@ class Mirror:
     def _tell_curve(self, summary: Summary, time_ms: int) -> None:
         state = f"{summary.pack.num_members}x{summary.pack.epochs}"
         tags = {"sfora.kind": "curve", "sfora.num_members": str(summary.pack.num_members)}
-        run = self._open(f"{CURVE}{state}", f"{self._manifest.name}-curve-{state}", tags)
+        run = self._open(f"{CURVE}{state}", f"curve {state} of {self._manifest.name}", tags)
         self._runs[f"{CURVE}{state}"] = run
         told = [told for point in summary.pack_curve for told in curve_points(point, time_ms)]
         self._tracker.log_metrics(run, told)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sfora_ray.config.member import MemberResult
-from sfora_ray.pack.summary import CurvePoint, FoldFacts, Summary
-from sfora_ray.tracking import MetricPoint
+from sfora_ray.pack.summary import CurvePoint, FoldFacts, Summary, shipped_fold
+from sfora_ray.tracking import DESCRIPTION_TAG, MetricPoint
 from sfora_ray.training.member_folder import EpochRecord
 
 _UNTOLD = ("output", "tracking", "cache_dir")
@@ -33,12 +33,13 @@ def _leaves(place: str, value: Any) -> Iterator[tuple[str, str]]:
 
 def epoch_points(record: EpochRecord) -> Iterator[MetricPoint]:
     """Yield the points of one epoch; the step is the epoch."""
-    values = {"images_per_second": record.images_per_second, "epoch_seconds": record.seconds}
-    values |= {"loss" if name == "total" else f"loss.{name}": value for name, value in record.loss.items()}
-    values |= {f"lr.{group}": value for group, value in record.lr.items()}
-    values |= {f"state.{name}": value for name, value in record.state.items()}
+    # MLflow's pages show first what is told first.
+    values = {"loss" if name == "total" else f"loss.{name}": value for name, value in record.loss.items()}
     for split, metrics in record.metrics.items():
         values |= {f"{split}.{key}": value for key, value in metrics.items()}
+    values |= {f"lr.{group}": value for group, value in record.lr.items()}
+    values |= {f"state.{name}": value for name, value in record.state.items()}
+    values |= {"images_per_second": record.images_per_second, "epoch_seconds": record.seconds}
     yield from points(values, record.epoch, record.time_ms)
 
 
@@ -99,7 +100,24 @@ def pack_tags(summary: Summary) -> dict[str, str]:
         "sfora.num_members": str(pack.num_members),
         "sfora.num_planned": str(pack.num_planned),
         "sfora.weights": pack.weights,
+        DESCRIPTION_TAG: pack_story(summary),
     }
+
+
+def pack_story(summary: Summary) -> str:
+    """Return what a pack came to in one sentence: one member, the concatenation, and the fold that ships."""
+    pack, single, shipped = summary.pack, summary.single["recall_at_1"], shipped_fold(summary)
+    spread = "" if single.std is None else f" +- {100 * single.std:.2f}"
+    parts = [f"one member {100 * single.mean:.2f}{spread} (n = {single.n})"]
+    whole = next((fold for fold in summary.folds if fold.name == "concat" and fold.is_of_pack), None)
+    if whole is not None:
+        parts.append(f"{whole.num_members} together {100 * whole.metrics['recall_at_1']:.2f} at {whole.dim}-d")
+    if shipped is not None:
+        parts.append(f"folded by {shipped.name} {100 * shipped.metrics['recall_at_1']:.2f} at {shipped.dim}-d")
+    return (
+        f"{pack.method} on {pack.dataset}, Recall@1 in per cent of {pack.num_queries} queries: {', '.join(parts)}. "
+        f"Selection: {pack.selection}. The report is among the artifacts."
+    )
 
 
 def fold_tags(fold: FoldFacts) -> dict[str, str]:

@@ -22,6 +22,7 @@ from sfora_ray.sweep.ranking import ranking
 from sfora_ray.sweep.told import (
     end_points,
     end_tags,
+    member_tags,
     ranking_points,
     ranking_tags,
     round_points,
@@ -134,8 +135,8 @@ class SweepMirror:
         return parent
 
     def _open_trial(self, folder: TrialFolder) -> str:
-        tags = {"sfora.kind": "trial", "sfora.trial": folder.name, **end_tags(None)}
-        child = self._open(folder.name, f"{self._manifest.name}-{folder.name}", tags)
+        tags = {"sfora.kind": "trial", "sfora.trial": folder.name, **member_tags(self._config), **end_tags(None)}
+        child = self._open(folder.name, f"{folder.name} of {self._manifest.name}", tags)
         self._tracker.log_params(child, trial_params(self._config, folder.record().values))
         return child
 
@@ -172,7 +173,7 @@ class SweepMirror:
         if end is None or mark is None or self._told.get(folder.end_path) == mark:
             return
         run = self._runs[folder.name]
-        self._tracker.log_metrics(run, list(end_points(folder.rounds(), end, self._metric)))
+        self._tracker.log_metrics(run, list(end_points(end)))
         self._tracker.set_tags(run, end_tags(end))
         self._tracker.close_run(run, ended(folder.name, end, "KILLED"))
         self._told[folder.end_path] = mark

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sfora_ray.config.pack import PackConfig
@@ -12,9 +12,9 @@ from sfora_ray.config.sweep import SweepConfig
 from sfora_ray.pack.told import flat, points
 from sfora_ray.search.base import Told
 from sfora_ray.sweep.folder import SweepFolder, Trial
-from sfora_ray.sweep.ranking import Ranking
+from sfora_ray.sweep.ranking import RankedTrial, Ranking
 from sfora_ray.sweep.records import Round, TrialEnd
-from sfora_ray.tracking import MetricPoint
+from sfora_ray.tracking import DESCRIPTION_TAG, MetricPoint
 
 SCORE = "score"
 """Metric of every trial that has ended: what it is judged by, 0 where it came to nothing."""
@@ -49,19 +49,20 @@ def sweep_params(config: SweepConfig) -> dict[str, str]:
 
 
 def trial_params(config: SweepConfig, values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the parameters of a trial: every searched path, its seeds and its folds.
+    """Return the parameters of a trial: every searched path, and nothing that is the same in all trials.
 
     A path whose condition does not hold has the value that the pack is trained with, or ``-`` if it has no such
     place: views over several trials need the same keys in each.
     """
     fixed = config.candidate(values)
     searched = {path: values[path] if path in values else _at(fixed, path) for path in config.space}
+    return {path: _text(value) for path, value in searched.items()}
+
+
+def member_tags(config: SweepConfig) -> dict[str, str]:
+    """Return the tags of a trial that say over how many members its mean is."""
     seeds = ", ".join(str(seed) for seed in config.seeds)
-    return {
-        **{path: _text(value) for path, value in searched.items()},
-        "seeds": seeds,
-        "folds": str(config.selection.folds),
-    }
+    return {"sfora.seeds": seeds, "sfora.folds": str(config.selection.folds)}
 
 
 def _at(config: PackConfig, path: str) -> Any:
@@ -81,8 +82,8 @@ def _text(value: Any) -> str:
 def round_points(of_epoch: Round, metric: str) -> Iterator[MetricPoint]:
     """Yield the points of one epoch: the mean of each metric over members, and each member's selection metric."""
     keys = {key for scores in of_epoch.members.values() for key in scores}
-    values = {key: _mean(of_epoch, key) for key in sorted(keys)}
-    values[metric] = of_epoch.value
+    # MLflow's pages show first what is told first.
+    values = {metric: of_epoch.value} | {key: _mean(of_epoch, key) for key in sorted(keys - {metric})}
     values |= {f"{metric}.{name}": scores[metric] for name, scores in of_epoch.members.items() if metric in scores}
     values |= {f"tried.{path}": float(value) for path, value in of_epoch.values.items() if _is_number(value)}
     yield from points(values, of_epoch.epoch, of_epoch.time_ms)
@@ -96,10 +97,9 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def end_points(rounds: Sequence[Round], end: TrialEnd, metric: str) -> Iterator[MetricPoint]:
+def end_points(end: TrialEnd) -> Iterator[MetricPoint]:
     """Yield what a trial came to."""
-    best = max((one.value for one in rounds), default=_WORST)
-    yield from points({f"best.{metric}": best, SCORE: score_of(end)}, end.epoch, end.time_ms)
+    yield from points({SCORE: score_of(end)}, end.epoch, end.time_ms)
 
 
 def end_tags(end: TrialEnd | None) -> dict[str, str]:
@@ -127,5 +127,15 @@ def ranking_tags(found: Ranking) -> dict[str, str]:
     """Return the parent's tags that name the best trial."""
     best = found.best()
     if best is None:
-        return {"sfora.best_trial": "", "sfora.best_values": ""}
-    return {"sfora.best_trial": best.name, "sfora.best_values": json.dumps(best.values, ensure_ascii=False)}
+        return {"sfora.best_trial": "", "sfora.best_values": "", DESCRIPTION_TAG: ""}
+    values = json.dumps(best.values, ensure_ascii=False)
+    return {"sfora.best_trial": best.name, "sfora.best_values": values, DESCRIPTION_TAG: _story(found, best)}
+
+
+def _story(found: Ranking, best: RankedTrial) -> str:
+    where = "the test classes" if found.selection == "test" else "held-out training classes"
+    values = ", ".join(f"{path} {_text(value)}" for path, value in best.values.items())
+    return (
+        f"{len(found.ended())} trials; best {best.name} with {values}: {found.metric} {best.value:.4f} on {where}, "
+        f"mean over {len(best.members)} member(s). The best of many draws: `sweep confirm` tells what is left of it."
+    )

@@ -11,6 +11,8 @@ import re
 from sfora_ray.errors import TrackerError
 
 MAX_KEY_LENGTH = 250
+DESCRIPTION_TAG = "mlflow.note.content"
+"""Tag whose text MLflow shows as the description of a run."""
 _NONFINITE = "nonfinite."
 _FIELD_NAMES = {"map@r": "map_at_r", "map": "mean_average_precision", "rp": "r_precision", "nmi": "nmi"}
 

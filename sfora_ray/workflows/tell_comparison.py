@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from sfora_ray.comparison.records import Comparison, Ends
 from sfora_ray.errors import TrackerError
 from sfora_ray.reporting.comparison import ComparisonPaths
-from sfora_ray.tracking import MetricPoint, Tracker, metric_key, without_secrets
+from sfora_ray.reporting.comparison.sections.result import sentence
+from sfora_ray.tracking import DESCRIPTION_TAG, MetricPoint, Tracker, metric_key, without_secrets
 
 _DIGITS = 10
 
@@ -65,6 +66,7 @@ def tags_of(comparison: Comparison) -> dict[str, str]:
         "sfora.selection": ", ".join(dict.fromkeys(entry.facts.selection for entry in comparison.entries)),
         "sfora.labels": "; ".join(comparison.labels),
         "sfora.omitted": "; ".join(comparison.omitted),
+        DESCRIPTION_TAG: " ".join(sentence(comparison, other) for other in comparison.others),
     }
 
 

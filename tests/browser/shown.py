@@ -76,7 +76,8 @@ class Shown:
 def pack_of(images: Path, place: Path, name: str, uri: str, *overrides: str) -> RunFolder:
     """Train a pack of two members in this process; nothing is folded or told."""
     tracking = f"tracking={{name: mlflow, uri: '{uri}'}}"
-    return train_here(tiny_config(images, place, f"name={name}", f"training.epochs={EPOCHS}", tracking, *overrides))
+    length = f"training.epochs={EPOCHS}"
+    return train_here(tiny_config(images, place, f"name={name}", length, "selection.split=last", tracking, *overrides))
 
 
 def grow(run: RunFolder, seed: int) -> None:

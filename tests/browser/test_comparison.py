@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.browser.chromium import Browser
 from tests.browser.shown import Shown
 
@@ -11,12 +13,15 @@ COMPARISON = "compare/"
 def test_the_page_of_a_comparison_has_its_differences_and_what_must_be_said(browser: Browser, shown: Shown) -> None:
     browser.open(shown.page(COMPARISON))
     browser.element("h1, h2, h3", "compare: plain vs grown")
-    browser.element("a", "difference.recall_at_1")
-    (test,) = [test for test in shown.comparison.seeds if test.metric == "recall_at_1"]
+    browser.element("a", "difference.map_at_r")
+    (test,) = [test for test in shown.comparison.seeds if test.metric == "map_at_r"]
     said = browser.text()
-    assert f"difference.recall_at_1\n{test.difference.mean}\n" in said
+    number = said.partition("\ndifference.map_at_r\n")[2].partition("\n")[0]
+    assert float(number) == pytest.approx(test.difference.mean)
+    assert float(number) != 0.0
     assert "sfora.kind\n: comparison" in said
     assert "baseline\nplain" in said
+    assert shown.comparison.labels[0][:60] in said
     browser.picture("comparison")
     assert browser.faults() == []
 

@@ -167,6 +167,9 @@ def test_the_parent_tells_the_story(run: RunFolder, told: dict[str, Run]) -> Non
     summary = run.summary()
     assert metrics["recall_at_1.mean"] == pytest.approx(0.3)
     assert metrics["recall_at_1.n"] == 2
+    said = told["pack"].data.tags["mlflow.note.content"]
+    assert "one member 30.00 +- " in said
+    assert "(n = 2)" in said
     for fold in summary.folds:
         assert metrics[f"fold.{fold.name}.recall_at_1"] == pytest.approx(fold.metrics["recall_at_1"])
         assert told[f"fold:{fold.name}"].data.metrics["retained"] == pytest.approx(fold.retained)
