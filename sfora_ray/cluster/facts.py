@@ -16,6 +16,8 @@ from ray import ObjectRef
 from ray.util.state import list_actors, list_nodes
 
 from sfora_ray.cluster.nodes import Answer, Node, alive_nodes, ask_each
+from sfora_ray.cluster.session import cluster_address
+from sfora_ray.training.environment import inherited
 
 _SHARED_MEMORY = Path("/dev/shm")
 
@@ -83,8 +85,10 @@ def ray_version() -> str:
 def state_api_fault(*, seconds: int) -> str:
     """Return why Ray's State API does not answer, or an empty string."""
     try:
-        list_nodes(limit=1, timeout=seconds)
-        list_actors(limit=1, timeout=seconds)
+        # Else Ray looks for a cluster on this machine, where others may run as well; no argument outweighs the variable.
+        with inherited({"RAY_ADDRESS": cluster_address()}):
+            list_nodes(limit=1, timeout=seconds)
+            list_actors(limit=1, timeout=seconds)
     except Exception as error:  # Ray has a dozen kinds for it, and each means the same here
         return " ".join(str(error).split())[:160] or type(error).__name__
     return ""
