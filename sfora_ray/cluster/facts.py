@@ -85,7 +85,7 @@ def ray_version() -> str:
 def state_api_fault(*, seconds: int) -> str:
     """Return why Ray's State API does not answer, or an empty string."""
     try:
-        # Else Ray looks for a cluster on this machine, where others may run as well; no argument outweighs the variable.
+        # Else Ray looks for one on this machine, where others may run as well; the variable outweighs any argument.
         with inherited({"RAY_ADDRESS": cluster_address()}):
             list_nodes(limit=1, timeout=seconds)
             list_actors(limit=1, timeout=seconds)
