@@ -78,10 +78,15 @@ def _actors() -> list[ActorTableData]:
 
 
 def _living_workers() -> set[bytes]:
-    """Return the ids of the cluster's worker processes that have not exited."""
+    """Return the ids of the worker processes that have not exited; Ray's record of one ends not with its node."""
     table = cluster_state._connect_and_get_accessor().get_worker_table()
     workers = (WorkerTableData.FromString(record) for record in table)
-    return {worker.worker_address.worker_id for worker in workers if worker.is_alive}
+    nodes = {bytes.fromhex(node["NodeID"]) for node in ray.nodes() if node["Alive"]}  # type: ignore[no-untyped-call]
+    return {
+        worker.worker_address.worker_id
+        for worker in workers
+        if worker.is_alive and worker.worker_address.node_id in nodes
+    }
 
 
 def _job() -> ray.JobID:

@@ -29,7 +29,7 @@ def runs_of(tracked: Tracked, name: str) -> dict[str, Run]:
     client = MlflowClient(tracking_uri=tracked.uri)
     (experiment,) = client.search_experiments(filter_string="name = 'sfora'")
     found = client.search_runs([experiment.experiment_id])
-    own = [run for run in found if run.data.tags["sfora.pack"].startswith(f"{name}-")]
+    own = [run for run in found if run.data.tags.get("sfora.pack", "").startswith(f"{name}-")]
     return {run.data.tags.get("sfora.member") or run.data.tags.get("sfora.fold") or "pack": run for run in own}
 
 

@@ -78,9 +78,15 @@ def test_the_report_lies_below_the_output_folder_of_the_first(plain: RunFolder, 
     assert found.paths.record.is_file()
 
 
+def run_of(tracked: Tracked, kind: str) -> str:
+    """Return the id of one of the tracked pack's own runs; other tests tell of other packs there."""
+    own = [run for run in of_kind(tracked.uri, kind) if run.data.tags["sfora.pack"] == tracked.run.path.name]
+    return str(own[0].info.run_id)
+
+
 @pytest.mark.parametrize("part", ["pack", "member"])
 def test_a_run_id_is_the_run_folder_where_that_is_here(tracked: Tracked, part: str) -> None:
-    found = find_pack(of_kind(tracked.uri, part)[0].info.run_id, tracked.uri)
+    found = find_pack(run_of(tracked, part), tracked.uri)
     assert found.folder is not None
     assert found.folder.path == tracked.run.path
     assert found.summary == tracked.summary
@@ -92,7 +98,7 @@ def test_a_run_id_without_its_folder_is_compared_by_its_records(
     aside = tmp_path / "aside"
     shutil.move(tracked.run.path, aside)
     try:
-        run_id = of_kind(tracked.uri, "pack")[0].info.run_id
+        run_id = run_of(tracked, "pack")
         found = compare_runs([run_id, str(plain.path)], output=tmp_path / "report", tracking=tracked.uri, say=quiet)
     finally:
         shutil.move(aside, tracked.run.path)

@@ -37,7 +37,7 @@ def test_another_server_hears_the_whole_pack_from_the_folder_alone(tracked: Trac
     assert sync_run(tracked.run, uri=uri)
     there, here = shown(uri, "sfora"), shown(tracked.uri, "sfora")
     own = {
-        part: [run for run in runs if run.data.tags["sfora.pack"] == tracked.run.path.name]
+        part: [run for run in runs if run.data.tags.get("sfora.pack", "") == tracked.run.path.name]
         for part, runs in here.items()
     }
     assert set(there) == {part for part, runs in own.items() if runs}
