@@ -14,12 +14,14 @@ TOGETHER = {
 }
 """Files that share what is dear and made once: a Ray cluster, a browser, a pack with its MLflow runs."""
 
-ALONE = ("tests/cluster/test_processes.py",)
-"""Files of such a folder that use nothing of it."""
+ALONE = ("tests/cluster/test_processes.py", "tests/cluster/test_tuning.py")
+"""Files of such a folder that use nothing of it, or are worth a second one."""
 
 LONGEST_FIRST = (
     "tests/cluster/",
+    "tests/cluster/test_tuning.py",
     "tests/cli/test_signals.py",
+    "tests/cli/test_sweep_on_ray.py",
     "tests/benchmarks/test_chaos.py",
     "tests/cluster/test_processes.py",
     "tests/browser/",

@@ -87,11 +87,12 @@ def state_api_fault(*, seconds: int) -> str:
     try:
         # Else Ray looks for one on this machine, where others may run as well; the variable outweighs any argument.
         with inherited({"RAY_ADDRESS": cluster_address()}):
-            list_nodes(limit=1, timeout=seconds)
+            here = list_nodes(filters=[("node_id", "=", ray.get_runtime_context().get_node_id())], timeout=seconds)
             list_actors(limit=1, timeout=seconds)
     except Exception as error:  # Ray has a dozen kinds for it, and each means the same here
         return " ".join(str(error).split())[:160] or type(error).__name__
-    return ""
+    # A cluster without a dashboard names the usual port all the same, where another's may listen.
+    return "" if here else "the one that answers is another cluster's"
 
 
 @dataclass(frozen=True)

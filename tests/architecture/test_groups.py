@@ -24,7 +24,7 @@ def test_groups_in_order_are_groups(group: str) -> None:
     ("nodeid", "group", "rank"),
     [
         ("tests/cluster/test_launcher.py::test_a[b::c]", "tests/cluster/", 0),
-        ("tests/cluster/test_processes.py::test_a", "tests/cluster/test_processes.py", 3),
+        ("tests/cluster/test_processes.py::test_a", "tests/cluster/test_processes.py", 5),
         ("tests/folds/test_gpa.py::test_a", "tests/folds/test_gpa.py", len(groups.LONGEST_FIRST)),
     ],
 )

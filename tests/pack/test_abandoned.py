@@ -87,10 +87,10 @@ def test_only_the_silent_are_closed(uri: str, tmp_path: Path) -> None:
     long_ago = int((time.time() - 11 * 60) * 1000)
     tracker.set_tags(parent.id, {"sfora.heartbeat": str(long_ago)})
     closed = close_silent(tracker, silent_minutes=10)
-    assert sorted(one.name for one in closed) == ["dead", "dead-m00-seed0", "dead-m01-seed1"]
+    assert sorted(one.name for one in closed) == ["dead", "m00-seed0 of dead", "m01-seed1 of dead"]
     assert {one.status for one in closed} == {"KILLED"}
     assert "11 minutes" in closed[0].reason
-    assert {run.name for run in tracker.running()} == {"alive", "alive-m00-seed0", "alive-m01-seed1"}
+    assert {run.name for run in tracker.running()} == {"alive", "m00-seed0 of alive", "m01-seed1 of alive"}
 
 
 def test_a_child_left_running_below_a_closed_parent_is_found(uri: str, tmp_path: Path) -> None:
@@ -99,5 +99,5 @@ def test_a_child_left_running_below_a_closed_parent_is_found(uri: str, tmp_path:
     parent = next(one for one in tracker.running() if one.parent is None)
     tracker.set_tags(parent.id, {"sfora.heartbeat": "1000"})
     tracker.close_run(parent.id, "FINISHED")
-    assert [one.name for one in close_silent(tracker, 10)] == ["tiny-m00-seed0"]
+    assert [one.name for one in close_silent(tracker, 10)] == ["m00-seed0 of tiny"]
     assert states(uri, "orphan") == {"pack": "FINISHED", "m00": "KILLED"}
