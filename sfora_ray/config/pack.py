@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import AfterValidator, Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from sfora_ray.config.component import one_of
 from sfora_ray.data import DATASETS, SAMPLERS
@@ -41,7 +41,15 @@ else:
     AnyTracker = one_of(TRACKERS)
 
 
+def _refuse_no_folder_name(name: str) -> str:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,79}", name):
+        raise ValueError("must be 1 to 80 of a-z, 0-9, '-' and '_', for it names a folder")
+    return name
+
+
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
+Slug = Annotated[str, AfterValidator(_refuse_no_folder_name)]
+"""What names a folder."""
 
 
 class OptimizerOptions(Options):
@@ -161,7 +169,7 @@ class ResourceOptions(Options):
 class PackConfig(Options):
     """A pack: which members to train on what, how to fold and score them, and where to say so."""
 
-    name: str
+    name: Slug
     seeds: tuple[Seed, ...] = (0, 1, 2, 3, 4)
     """One member per seed."""
     min_members: PositiveInt = 1
@@ -185,13 +193,6 @@ class PackConfig(Options):
     """Folder that holds the run folders, or a place in an object store such as `s3://bucket/prefix`."""
     cache_dir: Path = Path("~/.cache/sfora_ray")
     """Where prepared data are kept on each node and shared by its members."""
-
-    @field_validator("name")
-    @classmethod
-    def _is_a_slug(cls, name: str) -> str:
-        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,79}", name):
-            raise ValueError("must be 1 to 80 of a-z, 0-9, '-' and '_', for it names a folder")
-        return name
 
     @field_validator("seeds")
     @classmethod

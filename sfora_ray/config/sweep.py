@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -14,7 +13,7 @@ from pydantic_core import CoreSchema
 
 from sfora_ray.config.component import one_of
 from sfora_ray.config.overrides import with_values
-from sfora_ray.config.pack import PackConfig, Seed
+from sfora_ray.config.pack import PackConfig, Seed, Slug
 from sfora_ray.config.schedulers import SCHEDULERS, AshaOptions, HyperbandOptions, NoScheduler, PbtOptions
 from sfora_ray.options import Options
 from sfora_ray.search import DISTRIBUTIONS, SEARCHERS, Distribution, SearcherOptions, Space
@@ -58,7 +57,7 @@ class SweepSelectionOptions(Options):
 class SweepConfig(Options):
     """A sweep: a pack, and what is varied in it."""
 
-    name: str
+    name: Slug
     pack: Annotated[PackConfig, _OrItsPath()]
     """The pack that is varied: the path of its file, relative to the sweep's, or all its keys."""
     set: dict[str, Any] = {}
@@ -76,13 +75,6 @@ class SweepConfig(Options):
     """At most so many trials at a time; as many as fit where absent."""
     max_failures: NonNegativeInt = 2
     """How often a trial starts again from its checkpoints after its process or node was lost."""
-
-    @field_validator("name")
-    @classmethod
-    def _is_a_slug(cls, name: str) -> str:
-        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,79}", name):
-            raise ValueError("must be 1 to 80 of a-z, 0-9, '-' and '_', for it names a folder")
-        return name
 
     @field_validator("seeds")
     @classmethod
