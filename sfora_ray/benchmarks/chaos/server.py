@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -52,8 +53,9 @@ def tracker_server(folder: Path) -> Iterator[TrackerServer]:
         *("--backend-store-uri", f"sqlite:///{folder}/mlflow.db", "--artifacts-destination", str(folder / "files")),
     ]
     log = folder / "server.log"
+    variables = os.environ | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # else seven more processes, idle here
     with log.open("wb") as stream:
-        process = psutil.Popen(command, stdout=stream, stderr=subprocess.STDOUT, cwd=folder)
+        process = psutil.Popen(command, stdout=stream, stderr=subprocess.STDOUT, cwd=folder, env=variables)
     server = TrackerServer(f"http://127.0.0.1:{port}", process)
     try:
         _wait_until_it_answers(server, port, log)
