@@ -40,11 +40,13 @@ class EmbeddingTable:
         ids: ``(N,)`` stable image ids, unique.
         labels: ``(N,)`` integer class labels.
         embeddings: ``(N, D)`` L2-normalised float32 rows.
+        coarse_labels: ``(N,)`` integer coarse classes; None where the data set has none.
     """
 
     ids: Strings
     labels: Int64
     embeddings: Float32
+    coarse_labels: Int64 | None = None
 
     def __post_init__(self) -> None:
         rows = len(self.ids)
@@ -53,11 +55,20 @@ class EmbeddingTable:
                 f"embedding table: ids, labels and embeddings must have the same rows, got {self.ids.shape}, "
                 f"{self.labels.shape} and {self.embeddings.shape}. Write the table again from its member."
             )
+        if self.coarse_labels is not None and self.coarse_labels.shape != (rows,):
+            raise DataError(
+                f"embedding table: every row needs a coarse label, got {self.coarse_labels.shape} for {rows} rows. "
+                "Write the table again from its member."
+            )
 
     def save(self, path: Path) -> None:
         """Write the table as ``.npz``, atomically and without pickles."""
         buffer = io.BytesIO()
-        np.savez(buffer, ids=self.ids, labels=self.labels, embeddings=self.embeddings)
+        ids, labels, rows, coarse = self.ids, self.labels, self.embeddings, self.coarse_labels
+        if coarse is None:
+            np.savez(buffer, ids=ids, labels=labels, embeddings=rows)
+        else:
+            np.savez(buffer, ids=ids, labels=labels, embeddings=rows, coarse_labels=coarse)
         write_bytes(path, buffer.getvalue())
 
     @classmethod
@@ -70,9 +81,10 @@ class EmbeddingTable:
         try:
             # Opened here, for NumPy forgets to close a file that turns out to be no archive.
             with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-                table = cls(arrays["ids"], arrays["labels"], arrays["embeddings"])
+                coarse = arrays.get("coarse_labels")
+                table = cls(arrays["ids"], arrays["labels"], arrays["embeddings"], coarse)
             kinds = f"{table.ids.dtype.kind} {table.labels.dtype.kind} {table.embeddings.dtype}"
-            if kinds != "U i float32":
+            if kinds != "U i float32" or (coarse is not None and coarse.dtype.kind != "i"):
                 raise TypeError(f"ids, labels and embeddings must be of kind U, i and float32, got {kinds}")
             return table
         except DataError:

@@ -14,7 +14,7 @@ from sfora_ray.benchmarks.base import BenchmarkResult, time_in_turn
 from sfora_ray.losses import HistOptions
 from sfora_ray.models import ModelOptions, ResNetOptions, build_embedder
 from sfora_ray.randomness import torch_generator
-from sfora_ray.recipes import DistillationOptions, PlainOptions, RecipeOptions
+from sfora_ray.recipes import DistillationOptions, Ingredients, PlainOptions, RecipeOptions
 
 CLASSES, PER_CLASS = 100, 4
 
@@ -47,7 +47,9 @@ def _step(options: RecipeOptions, side: int, batch: int) -> Callable[[], float]:
     network = ModelOptions(backbone=ResNetOptions(name="resnet18", weights="none"), layer_norm=True)
     embedder = build_embedder(network, channels=3, generator=torch_generator(0, "benchmark"))
     objective = HistOptions().build(dim=512, num_classes=CLASSES, generator=torch_generator(1, "benchmark"))
-    recipe = options.build(embedder, objective)
+    recipe = options.build(
+        Ingredients(embedder, objective, CLASSES, torch_generator(3, "benchmark"))
+    )
     groups = [{"params": group.parameters, "lr": group.lr} for group in recipe.parameter_groups(1e-4, 1e-4)]
     optimizer = AdamW(groups)
     images = torch.randn(batch, 3, side, side, generator=torch_generator(2, "benchmark"))
@@ -56,11 +58,11 @@ def _step(options: RecipeOptions, side: int, batch: int) -> Callable[[], float]:
 
     def step() -> float:
         optimizer.zero_grad()
-        terms = recipe.losses(images, labels)
-        torch.autograd.backward(terms.total)
+        (turn,) = recipe.turns(images, labels)
+        torch.autograd.backward(turn.terms.total)
         optimizer.step()
         recipe.after_step()
-        first.append(float(terms.terms["objective"]))
+        first.append(float(turn.terms.terms["objective"]))
         return first[0]
 
     return step

@@ -27,6 +27,7 @@ _COMMANDS = {
     "mlflow": "Tell MLflow again what a run folder says.",
     "bench": "Measure this machine against the marks of the project.",
     "config": "What a configuration may hold.",
+    "methods": "List every method a configuration can name, its paper, and what it was checked against.",
 }
 
 

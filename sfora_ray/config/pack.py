@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from sfora_ray.config.component import one_of
-from sfora_ray.data import DATASETS, SAMPLERS
+from sfora_ray.config.fitting import misfits
+from sfora_ray.data import DATASETS
 from sfora_ray.data.base import DatasetOptions
-from sfora_ray.data.sampler import SamplerOptions
 from sfora_ray.data.transforms import InputOptions
 from sfora_ray.folds import AnyFold
 from sfora_ray.losses import LOSSES
 from sfora_ray.losses.base import LossOptions
+from sfora_ray.mining import MINERS, MinerOptions
 from sfora_ray.models import ModelOptions
-from sfora_ray.options import Options
+from sfora_ray.options import Options, one_of
 from sfora_ray.recipes import RECIPES
 from sfora_ray.recipes.base import RecipeOptions
+from sfora_ray.samplers import SAMPLERS, SamplerOptions
 from sfora_ray.storage import below, bucket_and_prefix, fault_of, is_address
 from sfora_ray.tracking import TRACKERS, MlflowOptions
 from sfora_ray.tracking.base import TrackingOptions
@@ -31,12 +32,14 @@ if TYPE_CHECKING:
     AnyDataset = DatasetOptions
     AnySampler = SamplerOptions
     AnyLoss = LossOptions
+    AnyMiner = MinerOptions
     AnyRecipe = RecipeOptions
     AnyTracker = TrackingOptions
 else:
     AnyDataset = one_of(DATASETS)
     AnySampler = one_of(SAMPLERS)
     AnyLoss = one_of(LOSSES)
+    AnyMiner = one_of(MINERS)
     AnyRecipe = one_of(RECIPES)
     AnyTracker = one_of(TRACKERS)
 
@@ -179,6 +182,8 @@ class PackConfig(Options):
     sampler: AnySampler
     model: ModelOptions
     loss: AnyLoss
+    miner: AnyMiner | None = None
+    """Chooses which pairs or triplets of a batch count, for a loss of such; all of them where absent."""
     recipe: AnyRecipe
     optimizer: OptimizerOptions = OptimizerOptions()
     schedule: ScheduleOptions = ScheduleOptions()
@@ -220,11 +225,9 @@ class PackConfig(Options):
 
     @model_validator(mode="after")
     def _parts_fit_together(self) -> PackConfig:
-        if self.loss.needs_positives and getattr(self.sampler, "samples_per_class", 2) < 2:
-            raise ValueError(
-                f"loss.name '{self.loss.name}' compares images of one class, but sampler.samples_per_class is 1: "
-                "it would learn nothing. Use 2 or more"
-            )
+        problems = misfits(self.loss, self.miner, self.recipe, self.sampler, dim=self.model.training_dim)
+        if problems:
+            raise ValueError("; ".join(problems))
         if self.min_members > len(self.seeds):
             raise ValueError(
                 f"min_members ({self.min_members}) must not be above the number of seeds ({len(self.seeds)})"
@@ -279,8 +282,14 @@ _CHANGES_NO_RESULT = {
     "training": ("checkpoint_every", "checkpoint_steps", "progress_seconds", "loader_workers"),
     "input": ("cache_gigabytes", "max_unreadable"),
 }
-_FOLD_KEYS = ("validation_folds", "validation_fold")
-"""Keys of a later version than many run folders: a pack without folds of classes keeps the digest it had."""
+_LATER_KEYS: Mapping[tuple[str, ...], Any] = {
+    ("miner",): None,
+    ("model", "pooling_k"): 1,
+    ("recipe", "base"): {"name": "plain"},
+    ("selection", "validation_folds"): None,
+    ("selection", "validation_fold"): 0,
+}
+"""Keys that are younger than many run folders, with what they stand at: there a pack keeps the digest it had."""
 
 
 def digest_of(plain: Mapping[str, Any]) -> str:
@@ -294,6 +303,16 @@ def digest_of(plain: Mapping[str, Any]) -> str:
     }
     for part, unseen in _CHANGES_NO_RESULT.items():
         values[part] = {key: value for key, value in values[part].items() if key not in unseen}
-    if values["selection"].get("validation_folds") is None:
-        values["selection"] = {key: value for key, value in values["selection"].items() if key not in _FOLD_KEYS}
+    for path, default in _LATER_KEYS.items():
+        values = _without(values, path, default)
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:10]
+
+
+def _without(values: dict[str, Any], path: tuple[str, ...], default: Any) -> dict[str, Any]:
+    """Return the values without the one at ``path``, if it is there and stands at its default."""
+    key, *rest = path
+    if key not in values:
+        return values
+    if rest:
+        return {**values, key: _without(values[key], tuple(rest), default)}
+    return {name: value for name, value in values.items() if name != key or value != default}

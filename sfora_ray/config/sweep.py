@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, GetJsonSchemaHandler, NonNegativeInt, PositiveInt, field_validator
 from pydantic_core import CoreSchema
 
-from sfora_ray.config.component import one_of
 from sfora_ray.config.overrides import with_values
 from sfora_ray.config.pack import PackConfig, Seed, Slug
 from sfora_ray.config.schedulers import SCHEDULERS, AshaOptions, HyperbandOptions, NoScheduler, PbtOptions
-from sfora_ray.options import Options
+from sfora_ray.options import Options, one_of
 from sfora_ray.search import DISTRIBUTIONS, SEARCHERS, Distribution, SearcherOptions, Space
 from sfora_ray.search.random_search import RandomOptions
 

@@ -7,11 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from sfora_ray.arrays import Int64, UInt8
+from sfora_ray.card import Card
 from sfora_ray.errors import DataError
 from sfora_ray.options import Options
 
@@ -37,12 +38,16 @@ class ImageTable:
         labels: ``(N,)`` positions in ``class_names``.
         class_names: the classes of this split, ``C`` of them.
         images: the pixels, row by row.
+        coarse_labels: ``(N,)`` positions in ``coarse_names``, equal for all images of a class; None: no coarse classes.
+        coarse_names: the coarse classes, one tuple for all splits of a data set.
     """
 
     ids: tuple[str, ...]
     labels: Int64
     class_names: tuple[str, ...]
     images: ImageSource
+    coarse_labels: Int64 | None = None
+    coarse_names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """Return the number of images."""
@@ -56,6 +61,8 @@ class ImageTable:
             labels.astype(np.int64),
             tuple(self.class_names[label] for label in kept),
             ChosenRows(self.images, chosen),
+            None if self.coarse_labels is None else self.coarse_labels[chosen],
+            self.coarse_names,
         )
 
 
@@ -103,6 +110,8 @@ class ImageDataset:
                 f"({', '.join(shared[:5])}). Correct the split."
             )
         _refuse_repeats(self.name, (*self.train.ids, *self.test.ids))
+        for table in (self.train, self.test):
+            _refuse_straddlers(self.name, table)
 
 
 def make_dataset(
@@ -111,7 +120,7 @@ def make_dataset(
     """Join two splits to a data set, with the digest of every id and class name.
 
     Raises:
-        DataError: a split is empty, a class is in both, or an id is there twice.
+        DataError: a split is empty, a class is in both or in two coarse classes, or an id is there twice.
     """
     for split, table in (("train", train), ("test", test)):
         if not len(table):
@@ -138,20 +147,40 @@ def _refuse_repeats(name: str, ids: Iterable[str]) -> None:
         seen.add(identifier)
 
 
+def _refuse_straddlers(name: str, table: ImageTable) -> None:
+    """Refuse a class whose images are in different coarse classes."""
+    if table.coarse_labels is None:
+        return
+    assert len(table.coarse_labels) == len(table)
+    coarse_of = np.empty(len(table.class_names), np.int64)
+    coarse_of[table.labels] = table.coarse_labels
+    odd = np.flatnonzero(coarse_of[table.labels] != table.coarse_labels)
+    if len(odd):
+        label = table.labels[odd[0]]
+        both = sorted({table.coarse_names[place] for place in table.coarse_labels[table.labels == label]})
+        raise DataError(
+            f"data {name}: a class must lie in one coarse class, got '{table.class_names[label]}' in "
+            f"{' and '.join(both)}. Correct the coarse classes."
+        )
+
+
 @dataclass(frozen=True)
 class SplitCounts:
-    """How many classes and images a data set has, and channels of an image."""
+    """How many classes and images a data set has, channels of an image, and coarse classes; None: it has none."""
 
     train_classes: int
     train_images: int
     test_classes: int
     test_images: int
     channels: int
+    coarse_classes: int | None = None
 
 
 class DatasetOptions(Options, ABC):
     """Options of a data set."""
 
+    card: ClassVar[Card]
+    """What is known of the data set: who published it, and how it is read."""
     name: str
     """Key in the data table."""
 

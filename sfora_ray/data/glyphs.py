@@ -19,13 +19,14 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from PIL import Image, ImageFont, features
 from pydantic import Field
 
 from sfora_ray.arrays import Float32, UInt8
+from sfora_ray.card import Card
 from sfora_ray.data.base import DatasetOptions, ImageDataset, make_dataset
 from sfora_ray.data.prepared import PreparedSplit, prepare_once
 from sfora_ray.errors import DataError
@@ -90,6 +91,12 @@ _ACROSS_ALIKE = 0.88
 class GlyphsOptions(DatasetOptions):
     """Letters of three scripts in 16 faces; needs no download."""
 
+    card: ClassVar[Card] = Card(
+        title="Glyphs",
+        paper="this project: letters drawn from the fonts that matplotlib ships",
+        checked="look-alike letters, split by script and repeatable pixels in tests",
+        differences="not applicable",
+    )
     name: Literal["glyphs"] = "glyphs"
     image_size: int = Field(32, ge=16, le=128)
     """Side of the square images, 1 channel, white on black."""

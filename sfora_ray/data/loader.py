@@ -1,7 +1,7 @@
 """Batches on their way to the network. What a batch holds never depends on how many processes load it.
 
-A loader process makes whole batches. Each is a function of (seed, epoch, step) alone, so workers have no
-random state to share or repeat, and a member that resumes in the middle of an epoch gets the very batches it
+A loader process makes whole batches. Each is a function of its rows and of (seed, epoch, step) alone, so workers
+have no random state to share or repeat, and a member that resumes in the middle of an epoch gets the very batches it
 missed.
 
 An image that cannot be read stops the batch, or another of its class stands in for it. Loader processes report such
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -21,7 +22,6 @@ from torch.utils.data import DataLoader, Dataset
 from sfora_ray.arrays import Int64
 from sfora_ray.data.base import ImageTable
 from sfora_ray.data.replacement import Draw, Reading, read_row
-from sfora_ray.data.sampler import Sampler
 from sfora_ray.data.transforms import TestTransform, TrainTransform, augmentation_generator
 from sfora_ray.data.unreadable import UnreadableImage
 from sfora_ray.errors import DataError
@@ -33,6 +33,22 @@ Batch = tuple[Tensor, Tensor]
 OnUnreadable = Callable[[UnreadableImage], object]
 """Told of an image, each time anew, for which another stands in; it may raise."""
 
+class Batches(Protocol):
+    """Which rows make each batch of an epoch."""
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Number of batches."""
+        ...
+
+    def batch(self, epoch: int, step: int) -> Int64:
+        """Return the ``(B,)`` table rows of one batch."""
+        ...
+
+
+_Key = tuple[int, int, Int64]
+"""Epoch, step, and the rows of the batch; or, for a pass in order, the rows alone."""
+
 _Loaded = tuple[Tensor | None, Tensor, tuple[UnreadableImage, ...]]
 """As it comes from a loader process: no images where one was unreadable and nothing could stand in."""
 
@@ -42,7 +58,6 @@ class TrainLoader:
 
     Args:
         table: the training split.
-        sampler: built over ``table.labels``.
         transform: the augmentation.
         seed: names the streams of augmentation.
         num_workers: loader processes; 0 loads in the caller's. Changes the speed alone.
@@ -54,7 +69,6 @@ class TrainLoader:
     def __init__(
         self,
         table: ImageTable,
-        sampler: Sampler,
         transform: TrainTransform,
         *,
         seed: int,
@@ -64,18 +78,18 @@ class TrainLoader:
         on_unreadable: OnUnreadable | None = None,
     ) -> None:
         self._steps = _Steps()
-        self._steps_per_epoch = sampler.steps_per_epoch
         self._on_unreadable = on_unreadable
-        batches = _TrainBatches(table, sampler, transform, seed, shard, on_unreadable is not None)
+        batches = _TrainBatches(table, transform, seed, shard, on_unreadable is not None)
         self._loader = _data_loader(batches, self._steps, num_workers, pin_memory, seed)
 
-    def epoch(self, epoch: int, *, first_step: int = 0) -> Iterator[Batch]:
+    def epoch(self, batches: Batches, epoch: int, *, first_step: int = 0) -> Iterator[Batch]:
         """Yield the batches ``first_step``, ``first_step + 1``, ... of an epoch; one epoch at a time.
 
         Raises:
             DataError: an image cannot be read, and none stands in for it.
         """
-        self._steps.keys = [(epoch, step) for step in range(first_step, self._steps_per_epoch)]
+        steps = range(first_step, batches.steps_per_epoch)
+        self._steps.keys = [(epoch, step, batches.batch(epoch, step)) for step in steps]
         return _told(iter(self._loader), self._on_unreadable)
 
 
@@ -102,9 +116,10 @@ def test_batches(
     Raises:
         DataError: an image cannot be read, and none stands in for it.
     """
-    starts = _Steps([(0, start) for start in range(0, len(table), batch_size)])
-    batches = _TestBatches(table, transform, batch_size, on_unreadable is not None)
-    return _told(iter(_data_loader(batches, starts, num_workers, pin_memory, 0)), on_unreadable)
+    starts = range(0, len(table), batch_size)
+    steps = _Steps([(0, step, np.arange(start, min(start + batch_size, len(table)))) for step, start in enumerate(starts)])
+    batches = _TestBatches(table, transform, on_unreadable is not None)
+    return _told(iter(_data_loader(batches, steps, num_workers, pin_memory, 0)), on_unreadable)
 
 
 test_batches.__test__ = False  # type: ignore[attr-defined]  # or pytest would collect it where it is imported
@@ -123,10 +138,10 @@ def _told(batches: Iterator[_Loaded], on_unreadable: OnUnreadable | None) -> Ite
 class _Steps:
     """The keys of the batches to load next; the loader asks anew at each epoch."""
 
-    def __init__(self, keys: list[tuple[int, int]] | None = None) -> None:
+    def __init__(self, keys: list[_Key] | None = None) -> None:
         self.keys = keys or []
 
-    def __iter__(self) -> Iterator[tuple[int, int]]:
+    def __iter__(self) -> Iterator[_Key]:
         return iter(self.keys)
 
     def __len__(self) -> int:
@@ -136,15 +151,13 @@ class _Steps:
 @dataclass(frozen=True)
 class _TrainBatches(Dataset[_Loaded]):
     table: ImageTable
-    sampler: Sampler
     transform: TrainTransform
     seed: int
     shard: tuple[int, int]
     replaces: bool
 
-    def __getitem__(self, key: tuple[int, int]) -> _Loaded:
-        epoch, step = key
-        rows = self.sampler.batch(epoch, step)
+    def __getitem__(self, key: _Key) -> _Loaded:
+        epoch, step, rows = key
         positions = _part(len(rows), *self.shard)
         images: list[Tensor] = []
         unreadable: list[UnreadableImage] = []
@@ -165,15 +178,14 @@ class _TrainBatches(Dataset[_Loaded]):
 class _TestBatches(Dataset[_Loaded]):
     table: ImageTable
     transform: TestTransform
-    batch_size: int
     replaces: bool
 
-    def __getitem__(self, key: tuple[int, int]) -> _Loaded:
-        rows = range(key[1], min(key[1] + self.batch_size, len(self.table)))
-        labels = torch.from_numpy(np.array(self.table.labels[rows.start : rows.stop]))
+    def __getitem__(self, key: _Key) -> _Loaded:
+        rows = key[2]
+        labels = torch.from_numpy(self.table.labels[rows])
         images: list[Tensor] = []
         unreadable: list[UnreadableImage] = []
-        for row in rows:
+        for row in rows.tolist():
             reading = self._read(row)
             unreadable += reading.unreadable
             if reading.pixels is None:

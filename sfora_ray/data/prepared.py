@@ -80,7 +80,26 @@ def _table(rows: dict[str, Any], path: Path) -> ImageTable:
     return table_of(tuple(rows["ids"]), tuple(rows["class_of"]), ArrayFile(path))
 
 
-def table_of(ids: tuple[str, ...], class_of: tuple[str, ...], images: ImageSource) -> ImageTable:
-    """Return a table whose classes are the sorted distinct names of ``class_of``."""
+def table_of(
+    ids: tuple[str, ...],
+    class_of: tuple[str, ...],
+    images: ImageSource,
+    *,
+    coarse_of: tuple[str, ...] = (),
+    coarse_names: tuple[str, ...] = (),
+) -> ImageTable:
+    """Return a table whose classes are the sorted distinct names of ``class_of``.
+
+    Args:
+        ids: ``N`` ids.
+        class_of: ``N`` class names.
+        images: the pixels.
+        coarse_of: ``N`` of ``coarse_names``; empty: no coarse classes.
+        coarse_names: the coarse classes of all splits, sorted.
+    """
     names, labels = np.unique(np.asarray(class_of, dtype=np.str_), return_inverse=True)
-    return ImageTable(ids, labels.astype(np.int64), tuple(str(name) for name in names), images)
+    class_names = tuple(str(name) for name in names)
+    if not coarse_of:
+        return ImageTable(ids, labels.astype(np.int64), class_names, images)
+    coarse = np.searchsorted(np.asarray(coarse_names), np.asarray(coarse_of)).astype(np.int64)
+    return ImageTable(ids, labels.astype(np.int64), class_names, images, coarse, coarse_names)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from sfora_ray.arrays import Float, Int64
+from sfora_ray.card import Card
 from sfora_ray.folds.fitted import FittedFold
 from sfora_ray.folds.moments import Moments
 from sfora_ray.options import Options
@@ -19,6 +20,9 @@ from sfora_ray.options import Options
 
 class FoldOptions(Options, ABC):
     """Options of a fold. Each has a ``name``, its key in the fold table, and some a width ``dim``."""
+
+    card: ClassVar[Card]
+    """Its row in the table of methods."""
 
     improves_single: ClassVar[bool] = False
     """Whether the fold also changes how one member alone ranks; a pack's gain is then told against that."""

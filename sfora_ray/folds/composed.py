@@ -6,11 +6,12 @@ and the result is one matrix. Rows are not normalised in between, for that would
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
+from sfora_ray.card import Card
 from sfora_ray.errors import ConfigError
 from sfora_ray.folds.base import InductiveFold
 from sfora_ray.folds.fitted import FittedFold, FittedOn
@@ -36,6 +37,13 @@ Step = Annotated[
 
 class ComposedOptions(InductiveFold):
     """A chain of inductive folds."""
+
+    card: ClassVar[Card] = Card(
+        title="Folds in a row",
+        paper="this project",
+        checked="the two folds applied one after the other, row by row",
+        differences="not applicable",
+    )
 
     name: Literal["composed"] = "composed"
     chain: tuple[Step, ...] = Field(min_length=2)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 from threadpoolctl import threadpool_limits
 
+from sfora_ray.card import Card
 from sfora_ray.arrays import Float, Float64, Int64
 from sfora_ray.errors import ConfigError
 from sfora_ray.folds.algebra import polar_rotation
@@ -62,6 +63,13 @@ class GpaBase(FoldOptions):
 class GpaOptions(GpaBase, InductiveFold):
     """GPA with rotations fitted on training classes."""
 
+    card: ClassVar[Card] = Card(
+        title="GPA, inductive",
+        paper="Gower, Psychometrika 1975; SFORA",
+        checked="reference values of the published ensemble program; a slow row-wise procedure",
+        differences="starts from a member, allows reflections, stops on convergence; `reference` runs the published variant",
+    )
+
     name: Literal["gpa"] = "gpa"
 
     def fit(self, train: Moments) -> FittedFold:
@@ -75,6 +83,13 @@ class GpaOptions(GpaBase, InductiveFold):
 
 class GpaTransductiveOptions(GpaBase, TransductiveFold):
     """GPA with rotations fitted on the scored blocks."""
+
+    card: ClassVar[Card] = Card(
+        title="GPA, transductive (an upper bound)",
+        paper="Gower, Psychometrika 1975; SFORA",
+        checked="reference values of the published ensemble program",
+        differences="stops on convergence; `reference` runs the published variant",
+    )
 
     name: Literal["gpa_transductive"] = "gpa_transductive"
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
+from sfora_ray.card import Card
 from sfora_ray.folds.base import InductiveFold
 from sfora_ray.folds.fitted import FittedFold
 from sfora_ray.folds.moments import Moments
@@ -15,6 +16,12 @@ from sfora_ray.randomness import numpy_generator
 
 class ConcatOptions(InductiveFold):
     """All members side by side: cosine is the mean of the members' cosines. The pack at its full width."""
+
+    card: ClassVar[Card] = Card(
+        title="Concatenation",
+        paper="SFORA, section 3",
+        checked="the mean of the members' cosines; reference values",
+    )
 
     name: Literal["concat"] = "concat"
 
@@ -32,6 +39,12 @@ class ConcatOptions(InductiveFold):
 class MeanOptions(InductiveFold):
     """The mean of the members as they are: independently trained axes do not agree, so it loses much."""
 
+    card: ClassVar[Card] = Card(
+        title="Mean of unaligned members",
+        paper="SFORA, section 3.1",
+        checked="reference values",
+    )
+
     name: Literal["mean"] = "mean"
 
     def fit(self, train: Moments) -> FittedFold:
@@ -44,6 +57,13 @@ class MeanOptions(InductiveFold):
 
 class RandomOptions(InductiveFold):
     """A random orthonormal projection of the concatenation: what any fitted projection must beat."""
+
+    card: ClassVar[Card] = Card(
+        title="Random projection",
+        paper="this project: what any projection of that width keeps",
+        checked="orthonormal columns; the same draw anywhere",
+        differences="not applicable",
+    )
 
     name: Literal["random"] = "random"
     dim: int | None = Field(default=None, ge=1)

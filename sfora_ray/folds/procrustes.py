@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
+from sfora_ray.card import Card
 from sfora_ray.errors import ConfigError
 from sfora_ray.folds.algebra import nearest_rotation
 from sfora_ray.folds.base import InductiveFold
@@ -16,6 +17,12 @@ from sfora_ray.folds.moments import Moments
 
 class ProcrustesOptions(InductiveFold):
     """Mean of the members, each rotated onto a reference member."""
+
+    card: ClassVar[Card] = Card(
+        title="Procrustes to one member",
+        paper="Schoenemann, Psychometrika 1966",
+        checked="reference values",
+    )
 
     name: Literal["procrustes"] = "procrustes"
     member: int = Field(default=0, ge=0)

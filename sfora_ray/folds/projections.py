@@ -8,11 +8,12 @@ centred (a singular value decomposition would return a 30th whose direction is r
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
+from sfora_ray.card import Card
 from sfora_ray.arrays import Float64
 from sfora_ray.folds.algebra import top_axes
 from sfora_ray.folds.base import InductiveFold, TransductiveFold
@@ -24,6 +25,12 @@ Width = Field(default=None, ge=1)
 
 class UncentredOptions(InductiveFold):
     """Uncentred projection fitted on training classes."""
+
+    card: ClassVar[Card] = Card(
+        title="Uncentred train projection",
+        paper="SFORA, section 5",
+        checked="reference values; singular vectors of the rows",
+    )
 
     name: Literal["uncentred"] = "uncentred"
     dim: int | None = Width
@@ -43,6 +50,12 @@ class UncentredOptions(InductiveFold):
 class PcaOptions(InductiveFold):
     """Principal components fitted on training classes."""
 
+    card: ClassVar[Card] = Card(
+        title="PCA of the train classes",
+        paper="Pearson 1901",
+        checked="reference values; scikit-learn",
+    )
+
     name: Literal["pca"] = "pca"
     dim: int | None = Width
     """Width; null: one member's."""
@@ -54,6 +67,12 @@ class PcaOptions(InductiveFold):
 
 class PcaTransductiveOptions(TransductiveFold):
     """Principal components fitted on the scored blocks."""
+
+    card: ClassVar[Card] = Card(
+        title="PCA of the test classes (an upper bound)",
+        paper="SFORA, section 5",
+        checked="reference values",
+    )
 
     name: Literal["pca_transductive"] = "pca_transductive"
     dim: int | None = Width

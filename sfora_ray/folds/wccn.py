@@ -15,6 +15,7 @@ import numpy as np
 from pydantic import Field
 from scipy.linalg import cholesky, solve_triangular
 
+from sfora_ray.card import Card
 from sfora_ray.arrays import Float64
 from sfora_ray.errors import DataError
 from sfora_ray.folds.algebra import top_axes
@@ -25,6 +26,13 @@ from sfora_ray.folds.moments import Moments
 
 class WccnOptions(InductiveFold):
     """Within-class covariance normalisation, fitted on training labels; also of a single member."""
+
+    card: ClassVar[Card] = Card(
+        title="Within-class covariance normalisation",
+        paper="Hatch, Kajarekar, Stolcke, Interspeech 2006",
+        checked="a slow row-wise calculation",
+        differences="shrunk towards the identity, pooled over rows; then projected",
+    )
 
     improves_single: ClassVar[bool] = True
 

@@ -3,10 +3,67 @@
 A new loss is one file with its options and its module, and one line in :data:`LOSSES`.
 """
 
-from sfora_ray.losses.base import LossOptions, Objective
+from sfora_ray.losses.base import LossOptions, Objective, TupleObjective
+from sfora_ray.losses.contextual import ContextualOptions
 from sfora_ray.losses.hist import HistOptions
-from sfora_ray.losses.library import ProxyAnchorOptions
+from sfora_ray.losses.hist_proxy_anchor import HistProxyAnchorOptions
+from sfora_ray.losses.library import (
+    ArcFaceOptions,
+    ContrastiveOptions,
+    FastApOptions,
+    MultiSimilarityOptions,
+    NormalizedSoftmaxOptions,
+    NPairsOptions,
+    ProxyAnchorOptions,
+    ProxyNcaOptions,
+    ProxyNcaPlusPlusOptions,
+    SupConOptions,
+    TripletOptions,
+)
+from sfora_ray.losses.pfml import PfmlOptions
+from sfora_ray.losses.roadmap import RoadmapOptions
+from sfora_ray.losses.smooth_ap import SmoothApOptions
 
-LOSSES: dict[str, type[LossOptions]] = {"hist": HistOptions, "proxy_anchor": ProxyAnchorOptions}
+LOSSES: dict[str, type[LossOptions]] = {
+    "hist": HistOptions,
+    "proxy_anchor": ProxyAnchorOptions,
+    "contrastive": ContrastiveOptions,
+    "triplet": TripletOptions,
+    "multi_similarity": MultiSimilarityOptions,
+    "supcon": SupConOptions,
+    "fast_ap": FastApOptions,
+    "n_pairs": NPairsOptions,
+    "proxy_nca": ProxyNcaOptions,
+    "proxy_nca_pp": ProxyNcaPlusPlusOptions,
+    "normalized_softmax": NormalizedSoftmaxOptions,
+    "arcface": ArcFaceOptions,
+    "contextual": ContextualOptions,
+    "hist_proxy_anchor": HistProxyAnchorOptions,
+    "pfml": PfmlOptions,
+    "roadmap": RoadmapOptions,
+    "smooth_ap": SmoothApOptions,
+}
 
-__all__ = ["LOSSES", "HistOptions", "LossOptions", "Objective", "ProxyAnchorOptions"]
+__all__ = [
+    "LOSSES",
+    "ArcFaceOptions",
+    "ContextualOptions",
+    "ContrastiveOptions",
+    "FastApOptions",
+    "HistOptions",
+    "HistProxyAnchorOptions",
+    "LossOptions",
+    "MultiSimilarityOptions",
+    "NPairsOptions",
+    "NormalizedSoftmaxOptions",
+    "Objective",
+    "PfmlOptions",
+    "ProxyAnchorOptions",
+    "ProxyNcaOptions",
+    "ProxyNcaPlusPlusOptions",
+    "RoadmapOptions",
+    "SmoothApOptions",
+    "SupConOptions",
+    "TripletOptions",
+    "TupleObjective",
+]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from sfora_ray.models.backbone import Backbone
-from sfora_ray.models.pooling import POOLINGS, PoolingName
+from sfora_ray.models.pooling import PoolingName, pooling_of
 from sfora_ray.parameters import ParameterGroup, split_by_decay
 
 
@@ -30,6 +30,7 @@ class Embedder(nn.Module):
         backbone: Backbone,
         *,
         pooling: PoolingName,
+        pooling_k: int,
         dim: int,
         layer_norm: bool,
         frozen_batch_norm: bool,
@@ -39,7 +40,7 @@ class Embedder(nn.Module):
         super().__init__()
         self.dim = dim
         self.training_dim = projector_dim or dim
-        self.pooling: PoolingName = pooling
+        self.pool = pooling_of(pooling, k=pooling_k)
         self.frozen_batch_norm = frozen_batch_norm
         self.backbone = backbone
         self.head = _linear(backbone.num_features, dim, bias=True, generator=generator)
@@ -49,17 +50,24 @@ class Embedder(nn.Module):
         )
         self.train()
 
+    def features(self, images: Tensor) -> Tensor:
+        """Return the ``(B, F)`` pooled features of ``(B, C, H, W)`` images."""
+        maps: Tensor = self.backbone(images)  # (B, F, h, w)
+        return self.pool(maps)
+
+    def project(self, features: Tensor) -> Tensor:
+        """Return the ``(B, training_dim)`` rows that losses see of ``(B, F)`` pooled features."""
+        projected: Tensor = self.projector(self.norm(self.head(features)))
+        return projected
+
     def embed(self, images: Tensor) -> Tensor:
         """Return the ``(B, dim)`` raw embeddings of ``(B, C, H, W)`` images, without the projector."""
-        features: Tensor = self.backbone(images)  # (B, F, h, w)
-        pooled = POOLINGS[self.pooling](features)  # (B, F)
-        embeddings: Tensor = self.norm(self.head(pooled))  # (B, dim)
+        embeddings: Tensor = self.norm(self.head(self.features(images)))
         return embeddings
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the ``(B, training_dim)`` rows that losses see, in either mode."""
-        projected: Tensor = self.projector(self.embed(images))
-        return projected
+        return self.project(self.features(images))
 
     def train(self, mode: bool = True) -> Self:
         """Switch the mode; BatchNorm of a frozen backbone keeps its statistics in both.

@@ -30,6 +30,8 @@ class ModelOptions(Options):
     backbone: AnyBackbone = ResNetOptions()
     pooling: PoolingName = "avg_max"
     """How the feature map becomes one vector; ``avg_max`` is the sum of both."""
+    pooling_k: int = Field(default=1, ge=1)
+    """How many of the largest values of a channel `k_max` averages (ProxyNCA++)."""
     dim: int = Field(default=512, ge=1, le=65536)
     """Width of an embedding."""
     layer_norm: bool = False
@@ -37,6 +39,11 @@ class ModelOptions(Options):
     frozen_batch_norm: bool = False
     """Whether the backbone's BatchNorm keeps the statistics it starts with."""
     projector: ProjectorOptions | None = None
+
+    @property
+    def training_dim(self) -> int:
+        """Return the width of the rows that losses see."""
+        return self.dim if self.projector is None else self.projector.dim
 
 
 def build_embedder(options: ModelOptions, *, channels: int, generator: torch.Generator) -> Embedder:
@@ -48,6 +55,7 @@ def build_embedder(options: ModelOptions, *, channels: int, generator: torch.Gen
     return Embedder(
         options.backbone.build(channels=channels, generator=generator),
         pooling=options.pooling,
+        pooling_k=options.pooling_k,
         dim=options.dim,
         layer_norm=options.layer_norm,
         frozen_batch_norm=options.frozen_batch_norm,

@@ -2,17 +2,18 @@
 
 ``gem`` is the generalised mean of Radenovic, Tolias, Chum: Fine-tuning CNN Image Retrieval with No Human
 Annotation, TPAMI 2019, eq. 3, with the power fixed at 3. ``avg_max`` is the sum of both, as in Proxy Anchor's
-program.
+program. ``k_max`` is the global k-max pooling of Teh, DeVries, Taylor: ProxyNCA++, ECCV 2020, eq. 7.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 from torch import Tensor
 
-PoolingName = Literal["avg", "max", "avg_max", "gem"]
+PoolingName = Literal["avg", "max", "avg_max", "gem", "k_max"]
 GEM_POWER = 3
 GEM_FLOOR = 1e-6
 
@@ -37,6 +38,20 @@ def generalized_mean(features: Tensor) -> Tensor:
     # Cubes overflow float16 above 40, so half precision is left here.
     wide = features.float() if features.element_size() < 4 else features
     return average(wide.clamp(min=GEM_FLOOR).pow(GEM_POWER)).pow(1 / GEM_POWER)
+
+
+def mean_of_largest(features: Tensor, k: int) -> Tensor:
+    """Return the ``(B, F)`` mean of the ``k`` largest values of each channel of ``(B, F, h, w)``.
+
+    One is :func:`maximum`; as many as there are positions, or more, is :func:`average`.
+    """
+    flat = features.flatten(2)  # (B, F, h * w)
+    return flat.topk(min(k, flat.shape[2]), dim=2).values.mean(dim=2)
+
+
+def pooling_of(name: PoolingName, *, k: int) -> Callable[[Tensor], Tensor]:
+    """Return the pooling of this name; ``k`` is read by ``k_max`` alone."""
+    return partial(mean_of_largest, k=k) if name == "k_max" else POOLINGS[name]
 
 
 POOLINGS: dict[PoolingName, Callable[[Tensor], Tensor]] = {

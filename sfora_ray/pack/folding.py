@@ -131,7 +131,14 @@ def _score(
     evaluation: EvaluationOptions,
     device: str,
 ) -> RetrievalScores:
-    return score(rows, split.labels, singletons=evaluation.singletons, nmi=evaluation.nmi, device=device)
+    return score(
+        rows,
+        split.labels,
+        coarse=split.coarse_labels,
+        singletons=evaluation.singletons,
+        nmi=evaluation.nmi,
+        device=device,
+    )
 
 
 def _facts(name: str, fitted: FittedFold, scores: RetrievalScores, blocks: PackBlocks, *, retained: float) -> FoldFacts:

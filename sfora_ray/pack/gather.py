@@ -14,11 +14,15 @@ from sfora_ray.errors import SforaError
 
 @dataclass(frozen=True)
 class SplitBlocks:
-    """One split as all members see it: ``blocks[m][i]`` is image ``ids[i]`` by member ``m``, ``(N, D)`` each."""
+    """One split as all members see it: ``blocks[m][i]`` is image ``ids[i]`` by member ``m``, ``(N, D)`` each.
+
+    ``coarse_labels`` is None where the data set has no coarse classes.
+    """
 
     ids: Strings
     labels: Int64
     blocks: tuple[Float32, ...]
+    coarse_labels: Int64 | None = None
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ def join(members: Sequence[MemberSpec], tables: Sequence[EmbeddingTable], split:
     for member, table in zip(members, tables, strict=True):
         _same_rows(member, table, members[0], first, split)
         _finite(member, table, split)
-    return SplitBlocks(first.ids, first.labels, tuple(table.embeddings for table in tables))
+    return SplitBlocks(first.ids, first.labels, tuple(table.embeddings for table in tables), first.coarse_labels)
 
 
 def _same_rows(member: MemberSpec, table: EmbeddingTable, other: MemberSpec, first: EmbeddingTable, split: str) -> None:
@@ -57,6 +61,14 @@ def _same_rows(member: MemberSpec, table: EmbeddingTable, other: MemberSpec, fir
         )
     if not np.array_equal(table.labels, first.labels):
         raise SforaError(f"{place}: the labels differ from those of {other.folder_name}. Train the pack anew.")
+    if not _same_coarse(table.coarse_labels, first.coarse_labels):
+        raise SforaError(f"{place}: the coarse labels differ from those of {other.folder_name}. Train the pack anew.")
+
+
+def _same_coarse(labels: Int64 | None, others: Int64 | None) -> bool:
+    if labels is None or others is None:
+        return labels is others
+    return np.array_equal(labels, others)
 
 
 def _finite(member: MemberSpec, table: EmbeddingTable, split: str) -> None:

@@ -1,4 +1,4 @@
-"""Relational distillation from a teacher, around any objective.
+"""Relational distillation from a teacher, around any objective and any other recipe.
 
 The teacher is the student's exponential moving average (Tarvainen, Valpola: Mean Teachers Are Better Role
 Models, NeurIPS 2017) or a member that is already trained. What it teaches is how the images of a batch
@@ -11,18 +11,23 @@ step its parameters are averaged, frozen ones included, and its buffers copied. 
 from __future__ import annotations
 
 import copy
-from contextlib import nullcontext
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from sfora_ray.losses import Objective
+from sfora_ray.card import Card
+from sfora_ray.losses import LossOptions, Objective
 from sfora_ray.models import Embedder, install_weights, read_weights
-from sfora_ray.recipes.base import Autocast, Gather, LossTerms, Recipe, RecipeOptions, only_rows_here
+from sfora_ray.parameters import ParameterGroup
+from sfora_ray.recipes.base import Ingredients, LossTerms, Recipe, RecipeOptions, Seen, Turn
+from sfora_ray.recipes.inner import InnerRecipe
+from sfora_ray.recipes.plain import PlainOptions
 
 MASKED = -1e9
 
@@ -59,21 +64,28 @@ def update_average(teacher: nn.Module, student: nn.Module, *, momentum: float) -
 
 
 class Distillation(Recipe):
-    """The objective, and the relations of a teacher that stays as it is."""
+    """Another recipe, and the relations of a teacher that stays as it is."""
 
-    def __init__(
-        self,
-        options: DistillationOptions,
-        embedder: Embedder,
-        objective: Objective,
-        *,
-        autocast: Autocast = nullcontext,
-        gather: Gather = only_rows_here,
-    ) -> None:
-        super().__init__(embedder, objective, autocast=autocast, gather=gather)
+    def __init__(self, options: DistillationOptions, base: Recipe) -> None:
+        super().__init__(base.autocast, base.gather)
         self.options = options
-        self.teacher = copy.deepcopy(embedder).requires_grad_(False)
+        self.base = base
+        self.teacher = copy.deepcopy(base.embedder).requires_grad_(False)
         self.train()
+
+    @property
+    def embedder(self) -> Embedder:
+        """The student."""
+        return self.base.embedder
+
+    @property
+    def objective(self) -> Objective:
+        """The loss that the relations are added to."""
+        return self.base.objective
+
+    def parameter_groups(self, lr: float, head_lr: float) -> tuple[ParameterGroup, ...]:
+        """Return the groups of the recipe inside; a teacher learns nothing by itself."""
+        return self.base.parameter_groups(lr, head_lr)
 
     def train(self, mode: bool = True) -> Self:
         """Switch student and objective; the teacher is always in evaluation mode."""
@@ -81,27 +93,40 @@ class Distillation(Recipe):
         self.teacher.eval()
         return self
 
-    def losses(self, images: Tensor, labels: Tensor) -> LossTerms:
-        """Return the objective's loss plus the weighted distillation loss, of the whole batch."""
-        student = self.rows(self.embedder, images)
-        objective: Tensor = self.objective(student, self.gather(labels))
+    def turns(self, images: Tensor, labels: Tensor) -> Iterator[Turn]:
+        """Yield the turns of the recipe inside; where the student learns, with the weighted distillation loss."""
+        for turn in self.base.turns(images, labels):
+            yield turn if turn.seen is None else replace(turn, terms=self._with_relations(turn.terms, turn.seen))
+
+    def _with_relations(self, terms: LossTerms, seen: Seen) -> LossTerms:
         with torch.no_grad():
-            teacher = self.rows(self.teacher, images)
-        distillation = relational_distillation(student, teacher, tau=self.options.tau)
-        total = objective + self.options.weight * distillation
-        return LossTerms(total, {"objective": objective.detach(), "distillation": distillation.detach()})
+            teacher = self.rows(self.teacher, seen.images)
+        distillation = relational_distillation(seen.rows, teacher, tau=self.options.tau)
+        total = terms.total + self.options.weight * distillation
+        return LossTerms(total, {**terms.terms, "distillation": distillation.detach()})
+
+    def after_step(self) -> None:
+        """Let the recipe inside do what it does."""
+        self.base.after_step()
 
 
 class AverageDistillation(Distillation):
-    """The objective, and the relations of the student's own moving average."""
+    """Another recipe, and the relations of the student's own moving average."""
 
     def after_step(self) -> None:
         """Let the teacher follow the student."""
+        super().after_step()
         update_average(self.teacher, self.embedder, momentum=self.options.momentum)
 
 
 class DistillationOptions(RecipeOptions):
     """Options of distillation; the defaults are HERD's."""
+
+    card: ClassVar[Card] = Card(
+        title="EMA-teacher relational distillation (HERD)",
+        paper="HERD; teacher after Tarvainen, Valpola, NeurIPS 2017",
+        checked="reference values of loss, gradient, moving average and a whole published training loop",
+    )
 
     name: Literal["distillation"] = "distillation"
     weight: float = Field(default=1.0, ge=0)
@@ -114,6 +139,8 @@ class DistillationOptions(RecipeOptions):
     """The student's moving average, or a trained member of the same architecture that stays as it is."""
     checkpoint: Path | None = None
     """The trained member's ``model.safetensors``, for ``teacher: checkpoint``."""
+    base: InnerRecipe = PlainOptions()
+    """The recipe that it is added to."""
 
     @model_validator(mode="after")
     def _checkpoint_goes_with_its_teacher(self) -> DistillationOptions:
@@ -123,21 +150,23 @@ class DistillationOptions(RecipeOptions):
             raise ValueError("checkpoint is read only with teacher 'checkpoint'")
         return self
 
-    def build(
-        self,
-        embedder: Embedder,
-        objective: Objective,
-        *,
-        autocast: Autocast = nullcontext,
-        gather: Gather = only_rows_here,
-    ) -> Distillation:
+    @property
+    def chooses_tuples(self) -> bool:
+        """Return whether the recipe inside does."""
+        return self.base.chooses_tuples
+
+    def problem(self, loss: LossOptions, *, dim: int, batch_size: int) -> str | None:
+        """Return why the recipe inside cannot be used so, or None."""
+        return self.base.problem(loss, dim=dim, batch_size=batch_size)
+
+    def build(self, made: Ingredients) -> Distillation:
         """Compose the recipe.
 
         Raises:
             WeightsError: the checkpoint is absent, damaged, or of another network.
         """
         kind = AverageDistillation if self.checkpoint is None else Distillation
-        recipe = kind(self, embedder, objective, autocast=autocast, gather=gather)
+        recipe = kind(self, self.base.build(made))
         if self.checkpoint is not None:
             install_weights(recipe.teacher, read_weights(self.checkpoint), source=str(self.checkpoint))
         return recipe

@@ -78,6 +78,15 @@ def agree(number: int, device: torch.device) -> int:
     return int(box)
 
 
+def from_first(rows: Tensor) -> Tensor:
+    """Return the first worker's rows on every worker, so that none differs in the last bit."""
+    if not _several_workers():
+        return rows
+    same = rows.contiguous()
+    dist.broadcast(same, src=0)
+    return same
+
+
 def leave_group() -> None:
     """Close the connections to the other workers, so that they fail at once instead of waiting for this one."""
     if _several_workers():

@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from typing import Literal
+from collections.abc import Iterator
+from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from sfora_ray.losses import Objective
-from sfora_ray.models import Embedder
-from sfora_ray.recipes.base import Autocast, Gather, LossTerms, Recipe, RecipeOptions, only_rows_here
+from sfora_ray.card import Card
+from sfora_ray.recipes.base import Ingredients, LossTerms, RecipeOptions, Seen, StudentRecipe, Turn
 
 
-class Plain(Recipe):
+class Plain(StudentRecipe):
     """The objective alone."""
 
-    def losses(self, images: Tensor, labels: Tensor) -> LossTerms:
-        """Return the objective's loss of the whole batch."""
-        total: Tensor = self.objective(self.rows(self.embedder, images), self.gather(labels))
-        return LossTerms(total, {"objective": total.detach()})
+    def turns(self, images: Tensor, labels: Tensor) -> Iterator[Turn]:
+        """Yield the objective's loss of the whole batch."""
+        rows = self.rows(self.student, images)
+        total: Tensor = self.loss(rows, self.gather(labels))
+        yield Turn(LossTerms(total, {"objective": total.detach()}), Seen(images, rows))
 
 
 class PlainOptions(RecipeOptions):
     """Options of the plain recipe: none."""
 
+    card: ClassVar[Card] = Card(
+        title="Metric and proxy training",
+        paper="none: an objective, its own parameters in the optimiser",
+        checked="the published training loop, step by step",
+    )
+
     name: Literal["plain"] = "plain"
 
-    def build(
-        self,
-        embedder: Embedder,
-        objective: Objective,
-        *,
-        autocast: Autocast = nullcontext,
-        gather: Gather = only_rows_here,
-    ) -> Plain:
+    def build(self, made: Ingredients) -> Plain:
         """Compose the recipe."""
-        return Plain(embedder, objective, autocast=autocast, gather=gather)
+        return Plain(made)

@@ -17,6 +17,8 @@ METRIC_TITLES: dict[str, str] = {
     "mean_average_precision": "mAP",
     "r_precision": "R-precision",
     "nmi": "NMI",
+    "coarse_recall_at_1": "coarse R@1",
+    "coarse_map_at_r": "coarse MAP@R",
 }
 
 FITTED_ON_TITLES: dict[FittedOn, str] = {

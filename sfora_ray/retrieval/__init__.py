@@ -1,6 +1,7 @@
 """How well embeddings retrieve: exact metrics, nearest neighbours, and the curve over pack sizes."""
 
 from sfora_ray.retrieval.clusters import kmeans_labels, normalized_mutual_information
+from sfora_ray.retrieval.coarse import CoarseScores
 from sfora_ray.retrieval.metrics import QueryMetrics
 from sfora_ray.retrieval.neighbours import Neighbours, nearest
 from sfora_ray.retrieval.pack_curve import pack_curve
@@ -15,10 +16,13 @@ METRIC_NAMES = (
     "mean_average_precision",
     "r_precision",
     "nmi",
+    "coarse_recall_at_1",
+    "coarse_map_at_r",
 )
 
 __all__ = [
     "METRIC_NAMES",
+    "CoarseScores",
     "Neighbours",
     "QueryMetrics",
     "RetrievalScores",

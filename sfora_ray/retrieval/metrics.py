@@ -3,6 +3,9 @@
 With ``R`` right answers at ranks ``k_1 < ... < k_R``: Recall@K asks ``k_1 <= K``; average precision is the
 mean of ``i / k_i``; MAP@R (Musgrave, Belongie, Lim, "A Metric Learning Reality Check", ECCV 2020) sums only
 the ``k_i <= R`` and still divides by ``R``; R-precision is the share of ``k_i <= R``.
+
+``mean_average_precision`` is over the whole ranking: the mean over queries of the precision at each right answer,
+divided by their number. The program of Liao, Tsiligkaridis, Kulis (ICML 2023) computes its mAP so.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from sfora_ray.errors import InputError, StorageError
+from sfora_ray.errors import InputError, RunFolderError, StorageError
 from sfora_ray.files import read_json, sha256_of, write_bytes, write_json
 from sfora_ray.recipes.parallel import agree
 from sfora_ray.training.epoch import EpochSoFar
@@ -33,6 +33,7 @@ from sfora_ray.training.selection import Best
 _log = logging.getLogger(__name__)
 
 _SECONDS_TO_APPEAR = 30.0
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def save_checkpoint(folder: Path, parts: Parts, state: LoopState) -> None:
     target = folder / f"step-{state.steps_done(parts):08d}"
     write_bytes(target / "state.safetensors", safetensors.torch.save(_tensors(parts, state.under_way)))
     loop = {
-        "format": 1,
+        "format": _FORMAT,
         "epochs_done": state.epochs_done,
         "seconds_under_way": state.under_way.seconds,
         "best": _best_record(folder, state.best),
@@ -95,6 +96,7 @@ def load_checkpoint(folder: Path, parts: Parts) -> LoopState:
 
     Raises:
         StorageError: the folder cannot be read, or was changed meanwhile; a later try may go well.
+        RunFolderError: another version wrote the checkpoint.
     """
     whole = _newest_whole(folder) if parts.worker.is_first else None
     chosen = agree(-1 if whole is None else int(whole.name.removeprefix("step-")), parts.worker.device)
@@ -107,12 +109,17 @@ def load_checkpoint(folder: Path, parts: Parts) -> LoopState:
         tensors = safetensors.torch.load_file(target / "state.safetensors")
     except (InputError, OSError) as error:
         raise StorageError(f"{target}: changed or went away while it was read ({error}).") from error
+    if loop["format"] != _FORMAT:
+        raise RunFolderError(
+            f"{target}: a checkpoint must be of format {_FORMAT}, got {loop['format']}, of another version of sfora_ray. "
+            "Finish the pack with that version, or remove its member's checkpoint folder to train it anew."
+        )
     _restore(parts, tensors, loop["scaler"])
     ends_here = loop["epochs_done"] == parts.config.training.epochs
     losses = {name: tensor.to(parts.worker.device) for name, tensor in _below("losses.", tensors).items()}
     return LoopState(
         epochs_done=loop["epochs_done"],
-        under_way=EpochSoFar(losses, loop["seconds_under_way"]),
+        under_way=EpochSoFar(losses, loop["seconds_under_way"], tensors.get("shown")),
         best=_best_of(loop["best"]),
         last=_best_of(loop["last"]) if ends_here else None,
         train_seconds=loop["train_seconds"],
@@ -202,6 +209,8 @@ def _tensors(parts: Parts, under_way: EpochSoFar) -> dict[str, Tensor]:
     for index, entries in parts.optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{key}": torch.as_tensor(value) for key, value in entries.items()}
     tensors |= {f"losses.{name}": values for name, values in under_way.losses.items()}
+    if under_way.shown is not None:
+        tensors["shown"] = under_way.shown
     return {name: tensor.detach().contiguous().clone() for name, tensor in tensors.items()}
 
 

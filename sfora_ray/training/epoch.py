@@ -11,6 +11,7 @@ from torch import Tensor
 
 from sfora_ray.errors import NonFiniteError
 from sfora_ray.training.announcer import Announcer
+from sfora_ray.training.informing import informed_sampler
 from sfora_ray.training.optimizer import set_rates
 from sfora_ray.training.parts import Parts
 from sfora_ray.training.schedule import apply_warmup, rate_factor
@@ -22,15 +23,17 @@ GUARD_EVERY = 20
 
 @dataclass(frozen=True)
 class EpochSoFar:
-    """An epoch under way: its losses, one entry a step, and the seconds spent.
+    """An epoch under way: its losses, one entry a step, the seconds spent, and what its sampler was shown.
 
     Attributes:
         losses: ``(steps,)`` of each term, as computed.
         seconds: wall time of its steps.
+        shown: ``(n, D)`` embeddings that the sampler asked for before the epoch, if it did.
     """
 
     losses: Mapping[str, Tensor] = field(default_factory=dict)
     seconds: float = 0.0
+    shown: Tensor | None = None
 
     @property
     def steps(self) -> int:
@@ -74,18 +77,19 @@ def train_epoch(
     config = parts.config
     apply_warmup(config.schedule, parts.groups, epoch)
     rates = set_rates(parts.optimizer, parts.groups, rate_factor(config.schedule, epoch, config.training.epochs))
-    parts.recipe.train()
-    steps = parts.sampler.steps_per_epoch
-    first = (epoch - 1) * steps
     losses = _Losses(epoch, start)
     clock = _Clock(start.seconds)
-    for done, (images, labels) in enumerate(parts.batches(epoch, start.steps), start=start.steps + 1):
+    sampler, shown = informed_sampler(parts, epoch, start.shown)
+    parts.recipe.train()
+    steps = sampler.steps_per_epoch
+    first = (epoch - 1) * steps
+    for done, (images, labels) in enumerate(parts.batches(sampler, epoch, start.steps), start=start.steps + 1):
         terms = take_step(parts, images, labels, step=first + done - 1)
         losses.add({"total": terms.total, **terms.terms})
         num_images = done * config.sampler.batch_size
         announcer.step(epoch, done, steps, losses.newest, num_images / clock.seconds())
         if done < steps:
-            between(done, lambda: EpochSoFar(losses.values(), clock.seconds()))
+            between(done, lambda: EpochSoFar(losses.values(), clock.seconds(), shown))
     means = losses.means()
     seconds = clock.seconds()
     return EpochOutcome(means, rates, seconds, steps * config.sampler.batch_size / seconds)

@@ -47,7 +47,7 @@ def embed_table(parts: Parts, table: ImageTable, on_unreadable: OnUnreadable | N
             with autocast():
                 embeddings = parts.embedder.embed(parts.to_device(images))  # (B, D)
             rows.append(functional.normalize(embeddings.float(), dim=1).cpu().numpy())
-    result = EmbeddingTable(np.array(table.ids), table.labels, np.concatenate(rows))
+    result = EmbeddingTable(np.array(table.ids), table.labels, np.concatenate(rows), table.coarse_labels)
     _refuse_nonfinite(result)
     return result
 
@@ -61,9 +61,25 @@ def _refuse_nonfinite(table: EmbeddingTable) -> None:
         )
 
 
-def retrieval_metrics(table: EmbeddingTable, options: EvaluationOptions, device: torch.device) -> dict[str, float]:
-    """Return the retrieval metrics of a table by their keys; NMI only where asked for."""
-    scores = score(table.embeddings, table.labels, singletons=options.singletons, nmi=options.nmi, device=str(device))
+def retrieval_metrics(
+    table: EmbeddingTable, options: EvaluationOptions, device: torch.device, *, coarse: bool = True
+) -> dict[str, float]:
+    """Return the retrieval metrics of a table by their keys; NMI only where asked for.
+
+    Args:
+        table: any split.
+        options: how to score.
+        device: where to score.
+        coarse: also score on the coarse classes, of a table that has them.
+    """
+    scores = score(
+        table.embeddings,
+        table.labels,
+        coarse=table.coarse_labels if coarse else None,
+        singletons=options.singletons,
+        nmi=options.nmi,
+        device=str(device),
+    )
     return scores.metrics()
 
 

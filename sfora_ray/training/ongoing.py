@@ -103,11 +103,11 @@ def _take_over(parts: Parts, folder: MemberFolder, state: LoopState) -> str:
 
 
 def _evaluate(parts: Parts) -> dict[str, dict[str, float]]:
-    """Score the splits that are to be scored, of those there are; NMI waits for the selected epoch."""
+    """Score the splits that are to be scored, of those there are; NMI and coarse classes wait for the kept epoch."""
     there = {"test": parts.data.dataset.test, "validation": parts.data.validation}
     options = parts.config.evaluation.model_copy(update={"nmi": False})
     return {
-        split: retrieval_metrics(embed_table(parts, table), options, parts.worker.device)
+        split: retrieval_metrics(embed_table(parts, table), options, parts.worker.device, coarse=False)
         for split in parts.spec.scored
         if (table := there[split]) is not None
     }

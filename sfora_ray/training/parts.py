@@ -12,13 +12,13 @@ from torch.optim import Optimizer
 from sfora_ray.config.member import MemberSpec
 from sfora_ray.config.pack import PackConfig
 from sfora_ray.data.loader import TrainLoader
-from sfora_ray.data.sampler import Sampler
 from sfora_ray.data.transforms import Normalizer
 from sfora_ray.models import Embedder, build_embedder
 from sfora_ray.parameters import ParameterGroup
 from sfora_ray.randomness import torch_generator
-from sfora_ray.recipes import gather_rows
-from sfora_ray.recipes.base import Recipe
+from sfora_ray.losses import Objective, TupleObjective
+from sfora_ray.recipes import Ingredients, Mined, Recipe, gather_rows
+from sfora_ray.samplers import Sampler
 from sfora_ray.training.optimizer import build_optimizer
 from sfora_ray.training.precision import autocast_for, gradient_scaler
 from sfora_ray.training.preparation import MemberData
@@ -46,9 +46,9 @@ class Parts:
         """Return the pack's configuration."""
         return self.spec.config
 
-    def batches(self, epoch: int, first_step: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
+    def batches(self, sampler: Sampler, epoch: int, first_step: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield this worker's share of each batch from ``first_step`` on, normalised on its device, with labels."""
-        for images, labels in self.loader.epoch(epoch, first_step=first_step):
+        for images, labels in self.loader.epoch(sampler, epoch, first_step=first_step):
             yield self.to_device(images), labels.to(self.worker.device, non_blocking=True)
 
     def to_device(self, images: Tensor) -> Tensor:
@@ -65,28 +65,31 @@ def build_parts(spec: MemberSpec, data: MemberData, worker: Worker) -> Parts:
         .to(memory_format=_layout(config))
         .to(worker.device)
     )
-    objective = config.loss.build(
-        dim=embedder.training_dim,
-        num_classes=len(data.train.class_names),
-        generator=torch_generator(spec.seed, "objective"),
-    ).to(worker.device)
-    recipe = config.recipe.build(
-        embedder,
-        objective,
-        autocast=autocast_for(config.training.precision, worker.device),
-        gather=gather_rows,
+    num_classes = len(data.train.class_names)
+    objective = build_objective(
+        config, dim=embedder.training_dim, num_classes=num_classes, generator=torch_generator(spec.seed, "objective")
     )
+    recipe = config.recipe.build(
+        Ingredients(
+            embedder,
+            objective,
+            num_classes,
+            torch_generator(spec.seed, "recipe"),
+            autocast=autocast_for(config.training.precision, worker.device),
+            gather=gather_rows,
+        )
+    ).to(worker.device)
     if config.training.compile:
         embedder.compile()
     head_lr = config.optimizer.head_lr or config.optimizer.lr
     groups = recipe.parameter_groups(config.optimizer.lr, head_lr)
-    sampler = config.sampler.build(data.train.labels, seed=spec.seed)
+    sampler = config.sampler.build(data.train.labels, coarse=data.train.coarse_labels, seed=spec.seed)
     return Parts(
         spec=spec,
         worker=worker,
         data=data,
         sampler=sampler,
-        loader=_loader(spec, data, sampler, worker),
+        loader=_loader(spec, data, worker),
         normalizer=config.input.normalizer(data.dataset.channels).to(worker.device),
         embedder=embedder,
         recipe=recipe,
@@ -96,10 +99,18 @@ def build_parts(spec: MemberSpec, data: MemberData, worker: Worker) -> Parts:
     )
 
 
-def _loader(spec: MemberSpec, data: MemberData, sampler: Sampler, worker: Worker) -> TrainLoader:
+def build_objective(config: PackConfig, *, dim: int, num_classes: int, generator: torch.Generator) -> Objective:
+    """Make the objective for ``dim``-wide rows, with its miner where one is configured."""
+    objective = config.loss.build(dim=dim, num_classes=num_classes, generator=generator)
+    if config.miner is None:
+        return objective
+    assert isinstance(objective, TupleObjective), "the configuration refuses a miner for other objectives"
+    return Mined(objective, config.miner.build())
+
+
+def _loader(spec: MemberSpec, data: MemberData, worker: Worker) -> TrainLoader:
     return TrainLoader(
         data.train,
-        sampler,
         spec.config.input.train_transform(),
         seed=spec.seed,
         num_workers=spec.config.training.loader_workers,

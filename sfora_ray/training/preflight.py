@@ -17,6 +17,8 @@ from sfora_ray.errors import DataError, WeightsError
 from sfora_ray.models import Embedder, build_embedder, weights_identity
 from sfora_ray.parameters import ParameterGroup
 from sfora_ray.randomness import torch_generator
+from sfora_ray.recipes import Ingredients
+from sfora_ray.training.parts import build_objective
 from sfora_ray.training.preparation import split_train
 from sfora_ray.training.schedule import rate_factor
 
@@ -74,6 +76,7 @@ def preflight(config: PackConfig, left_out: Sequence[str] = ()) -> MemberPlan:
         config,
         counts=_counts(dataset),
         labels=train.labels,
+        coarse=train.coarse_labels,
         validation_classes=0 if held_out is None else len(held_out.class_names),
         embedder=_embedder(config, dataset.channels),
         weights=weights_identity(config.model),
@@ -102,11 +105,13 @@ def dry_plan(config: PackConfig) -> MemberPlan:
     held_out = round(published.train_classes * share) if split else 0
     classes = published.train_classes - held_out
     images = published.train_images * classes // published.train_classes
+    labels = np.sort(np.arange(images, dtype=np.int64) % classes)
     bare = config.model.model_copy(update={"backbone": config.model.backbone.without_weights()})
     return _plan(
         config,
         counts=published,
-        labels=np.sort(np.arange(images, dtype=np.int64) % classes),
+        labels=labels,
+        coarse=None if published.coarse_classes is None else labels % published.coarse_classes,
         validation_classes=held_out,
         embedder=_embedder(config.model_copy(update={"model": bare}), published.channels),
         weights="not read",
@@ -134,19 +139,20 @@ def _plan(
     *,
     counts: SplitCounts,
     labels: Int64,
+    coarse: Int64 | None,
     validation_classes: int,
     embedder: Embedder,
     weights: str,
     dataset_digest: str,
     notes: tuple[str, ...],
 ) -> MemberPlan:
-    sampler = config.sampler.build(labels, seed=0)
-    objective = config.loss.build(
-        dim=embedder.training_dim, num_classes=len(np.unique(labels)), generator=torch.Generator()
+    sampler = config.sampler.build(labels, coarse=coarse, seed=0)
+    num_classes = len(np.unique(labels))
+    objective = build_objective(
+        config, dim=embedder.training_dim, num_classes=num_classes, generator=torch.Generator()
     )
-    groups = config.recipe.build(embedder, objective).parameter_groups(
-        config.optimizer.lr, config.optimizer.head_lr or config.optimizer.lr
-    )
+    recipe = config.recipe.build(Ingredients(embedder, objective, num_classes, torch.Generator()))
+    groups = recipe.parameter_groups(config.optimizer.lr, config.optimizer.head_lr or config.optimizer.lr)
     return MemberPlan(
         counts=counts,
         validation_classes=validation_classes,

@@ -13,7 +13,7 @@ from sfora_ray.training.parts import Parts
 
 
 def take_step(parts: Parts, images: Tensor, labels: Tensor, *, step: int) -> LossTerms:
-    """Forward, backward, clip, update, then let the teacher follow.
+    """Forward, backward, clip and update, once for each turn of the recipe; then let the teacher follow.
 
     Args:
         parts: the member.
@@ -22,14 +22,23 @@ def take_step(parts: Parts, images: Tensor, labels: Tensor, *, step: int) -> Los
         step: optimiser steps done before this one; it names the stream of any dropout.
     """
     torch.manual_seed(derive_seed(parts.spec.seed, "step", step, parts.worker.rank))
+    totals: list[Tensor] = []
+    terms: dict[str, Tensor] = {}
+    for turn in parts.recipe.turns(images, labels):
+        _update(parts, turn.terms.total)
+        totals.append(turn.terms.total.detach())
+        terms |= turn.terms.terms
+    parts.recipe.after_step()
+    return LossTerms(torch.stack(totals).sum(), terms)
+
+
+def _update(parts: Parts, loss: Tensor) -> None:
+    """Change the parameters that have a gradient; the optimiser leaves all others as they are."""
     parts.optimizer.zero_grad(set_to_none=True)
-    terms = parts.recipe.losses(images, labels)
-    parts.scaler.scale(terms.total).backward()  # type: ignore[no-untyped-call]
+    parts.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
     if parts.worker.world_size > 1:
         average_gradients(parts.recipe.parameters())
     parts.scaler.unscale_(parts.optimizer)
     clip_gradients(parts.config.optimizer, parts.groups)
     parts.scaler.step(parts.optimizer)
     parts.scaler.update()
-    parts.recipe.after_step()
-    return terms

@@ -14,10 +14,11 @@ from sfora_ray.config.member import MemberResult, MemberSpec
 from sfora_ray.config.pack import PackConfig
 from sfora_ray.config.problems import models_in
 from sfora_ray.config.reference import config_reference
-from sfora_ray.data import DATASETS, SAMPLERS
+from sfora_ray.data import DATASETS
 from sfora_ray.losses import LOSSES
 from sfora_ray.models import BACKBONES
 from sfora_ray.recipes import RECIPES
+from sfora_ray.samplers import SAMPLERS
 from sfora_ray.tracking import TRACKERS
 from tests.tiny import tiny_config, tiny_spec
 

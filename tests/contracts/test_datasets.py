@@ -23,6 +23,13 @@ def test_its_options_survive_json(name: str) -> None:
     assert DATASETS[name].model_validate_json(options.model_dump_json()) == options
 
 
+@pytest.mark.parametrize("name", DATASETS)
+def test_it_has_a_card(name: str) -> None:
+    card = DATASETS[name].card
+    assert all((card.title, card.paper, card.checked, card.differences))
+    assert [other for other in DATASETS if DATASETS[other].card == card] == [name]
+
+
 @pytest.mark.parametrize("name", WITH_ROOT)
 def test_an_absent_folder_is_refused_by_its_path_and_nothing_is_written(name: str, tmp_path: Path) -> None:
     options = DATASETS[name].model_validate({"root": tmp_path / "nowhere"})
@@ -41,3 +48,4 @@ def test_published_counts_have_two_splits(name: str) -> None:
     assert counts.train_images > counts.train_classes > 1
     assert counts.test_images > counts.test_classes > 1
     assert counts.channels in (1, 3)
+    assert counts.coarse_classes is None or 1 < counts.coarse_classes < counts.test_classes

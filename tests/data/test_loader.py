@@ -8,8 +8,8 @@ from PIL import Image
 
 from sfora_ray.data.image_folder import ImageFolderOptions
 from sfora_ray.data.loader import Batch, TrainLoader, test_batches
-from sfora_ray.data.sampler import PerClassOptions, RandomOptions
 from sfora_ray.data.transforms import InputOptions, augmentation_generator
+from sfora_ray.samplers import PerClassOptions, RandomOptions
 from tests.data.pictures import noise, table_in_memory
 
 TABLE = table_in_memory({"a": 5, "b": 6, "c": 7})
@@ -24,7 +24,8 @@ def same(left: list[Batch], right: list[Batch]) -> bool:
 
 def epoch(number: int, first_step: int = 0, shard: tuple[int, int] = (0, 1)) -> list[Batch]:
     transform = INPUT.train_transform()
-    return list(TrainLoader(TABLE, SAMPLER, transform, seed=3, shard=shard).epoch(number, first_step=first_step))
+    loader = TrainLoader(TABLE, transform, seed=3, shard=shard)
+    return list(loader.epoch(SAMPLER, number, first_step=first_step))
 
 
 def test_batches_are_the_samplers_rows_augmented_by_position() -> None:
@@ -72,10 +73,19 @@ def test_test_batches_show_every_image_once_with_a_rest_of_one() -> None:
 
 @pytest.mark.slow
 def test_two_workers_give_what_none_give_in_every_epoch() -> None:
-    with_workers = TrainLoader(TABLE, SAMPLER, INPUT.train_transform(), seed=3, num_workers=2)
-    assert same(list(with_workers.epoch(0)), epoch(0))
-    next(with_workers.epoch(1))  # an epoch left early
-    assert same(list(with_workers.epoch(1, first_step=1)), epoch(1, first_step=1))
+    with_workers = TrainLoader(TABLE, INPUT.train_transform(), seed=3, num_workers=2)
+    assert same(list(with_workers.epoch(SAMPLER, 0)), epoch(0))
+    next(with_workers.epoch(SAMPLER, 1))  # an epoch left early
+    assert same(list(with_workers.epoch(SAMPLER, 1, first_step=1)), epoch(1, first_step=1))
+
+
+def test_each_epoch_may_have_other_batches() -> None:
+    other = RandomOptions(batch_size=4).build(TABLE.labels, seed=9)
+    loader = TrainLoader(TABLE, INPUT.train_transform(), seed=3)
+    assert same(list(loader.epoch(SAMPLER, 0)), epoch(0))
+    labels = [labels.tolist() for _, labels in loader.epoch(other, 1)]
+    assert labels == [TABLE.labels[other.batch(1, step)].tolist() for step in range(4)]
+    assert same(list(loader.epoch(SAMPLER, 2)), epoch(2))
 
 
 @pytest.mark.slow
@@ -91,8 +101,8 @@ def test_links_to_one_photo_are_never_augmented_alike(tmp_path: Path) -> None:
     sampler = RandomOptions(batch_size=16).build(table.labels, seed=0)
 
     def hashes(seed: int, num_workers: int) -> list[bytes]:
-        loader = TrainLoader(table, sampler, InputOptions().train_transform(), seed=seed, num_workers=num_workers)
-        batches = [images for number in range(2) for images, _ in loader.epoch(number)]
+        loader = TrainLoader(table, InputOptions().train_transform(), seed=seed, num_workers=num_workers)
+        batches = [images for number in range(2) for images, _ in loader.epoch(sampler, number)]
         return [image.numpy().tobytes() for images in batches for image in images]
 
     first = hashes(0, 2)

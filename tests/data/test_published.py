@@ -52,7 +52,8 @@ def test_cub_has_the_published_counts_and_split(tmp_path: Path) -> None:
 def test_cub_with_other_counts_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         CubOptions(root=write_cub(tmp_path, 100, 120)).load(tmp_path)
-    assert "has 11788 images (5864 train, 5924 test), got 220 images (100 train, 120 test)" in str(caught.value)
+    expected = "has 5864 train images of 100 classes and 5924 test images of 100 classes"
+    assert f"{expected}, got 100 train images of 100 classes and 120 test images of 100" in str(caught.value)
 
 
 def test_cub_absent_or_inconsistent_is_one_error(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +14,10 @@ from sfora_ray.data.cache import CachedDataset, cached
 from sfora_ray.data.image_folder import ImageFolderOptions
 from sfora_ray.data.images import decode_image
 from sfora_ray.data.loader import Batch, TrainLoader, test_batches
-from sfora_ray.data.sampler import PerClassOptions
 from sfora_ray.data.transforms import InputOptions, augmentation_generator
 from sfora_ray.data.unreadable import Tolerance, UnreadableImage, UnreadableImageError, without
 from sfora_ray.errors import DataError, StorageError
+from sfora_ray.samplers import PerClassOptions, Sampler
 from tests.data.pictures import write_folder
 
 INPUT = InputOptions(image_size=12)
@@ -144,24 +143,33 @@ def test_tolerance_counts_each_image_once() -> None:
         tolerance.add(images[3])
 
 
-def sampled(table: ImageTable, *, on_unreadable: Callable[[UnreadableImage], object] | None, workers: int = 0) -> Any:
-    sampler = PerClassOptions(batch_size=6, samples_per_class=3).build(table.labels, seed=3)
-    return TrainLoader(
-        table, sampler, INPUT.train_transform(), seed=3, num_workers=workers, on_unreadable=on_unreadable
-    )
+def sampler_of(table: ImageTable) -> Sampler:
+    return PerClassOptions(batch_size=6, samples_per_class=3).build(table.labels, seed=3)
 
 
-def epochs(loader: TrainLoader) -> list[Batch]:
-    return [batch for number in range(3) for batch in loader.epoch(number)]
+def loader_of(
+    table: ImageTable,
+    *,
+    on_unreadable: Callable[[UnreadableImage], object] | None,
+    workers: int = 0,
+    shard: tuple[int, int] = (0, 1),
+) -> TrainLoader:
+    transform = INPUT.train_transform()
+    return TrainLoader(table, transform, seed=3, num_workers=workers, shard=shard, on_unreadable=on_unreadable)
+
+
+def epochs(loader: TrainLoader, table: ImageTable) -> list[Batch]:
+    sampler = sampler_of(table)
+    return [batch for number in range(3) for batch in loader.epoch(sampler, number)]
 
 
 def test_a_training_image_is_replaced_by_another_of_its_class_not_in_the_batch(photos: Path) -> None:
     table = load(photos).train
-    sampler = PerClassOptions(batch_size=6, samples_per_class=3).build(table.labels, seed=3)
-    before = epochs(sampled(table, on_unreadable=None))
+    sampler = sampler_of(table)
+    before = epochs(loader_of(table, on_unreadable=None), table)
     spoil(photos)
     seen: list[str] = []
-    after = epochs(sampled(table, on_unreadable=lambda image: seen.append(image.id)))
+    after = epochs(loader_of(table, on_unreadable=lambda image: seen.append(image.id)), table)
     transform, lost = INPUT.train_transform(), {table.ids.index("a/02.png"), table.ids.index("c/05.png")}
     num_replaced = 0
     for (epoch, step), old, new in zip(_keys(sampler.steps_per_epoch), before, after, strict=True):
@@ -193,9 +201,9 @@ def _keys(steps: int) -> Iterator[tuple[int, int]]:
 def test_a_resumed_epoch_draws_the_same_replacements(photos: Path) -> None:
     table = load(photos).train
     spoil(photos)
-    loader = sampled(table, on_unreadable=lambda _: None)
-    whole = list(loader.epoch(1))
-    rest = list(sampled(table, on_unreadable=lambda _: None).epoch(1, first_step=1))
+    sampler = sampler_of(table)
+    whole = list(loader_of(table, on_unreadable=lambda _: None).epoch(sampler, 1))
+    rest = list(loader_of(table, on_unreadable=lambda _: None).epoch(sampler, 1, first_step=1))
     for (images, _), (again, _) in zip(whole[1:], rest, strict=True):
         assert torch.equal(images, again)
 
@@ -203,12 +211,12 @@ def test_a_resumed_epoch_draws_the_same_replacements(photos: Path) -> None:
 def test_shards_draw_the_replacements_of_the_whole_batch(photos: Path) -> None:
     table = load(photos).train
     spoil(photos)
-    sampler = PerClassOptions(batch_size=6, samples_per_class=3).build(table.labels, seed=3)
 
     def images(rank: int, world: int) -> list[torch.Tensor]:
-        transform = INPUT.train_transform()
-        loader = TrainLoader(table, sampler, transform, seed=3, shard=(rank, world), on_unreadable=lambda image: image)
-        return [pixels for pixels, _ in epochs(loader)]
+        return [
+            pixels
+            for pixels, _ in epochs(loader_of(table, shard=(rank, world), on_unreadable=lambda image: image), table)
+        ]
 
     parts = [torch.cat(pair) for pair in zip(images(0, 2), images(1, 2), strict=True)]
     assert all(torch.equal(part, whole) for part, whole in zip(parts, images(0, 1), strict=True))
@@ -218,7 +226,7 @@ def test_without_a_policy_an_unreadable_image_is_an_error_that_names_it(photos: 
     table = load(photos).train
     spoil(photos)
     with pytest.raises(DataError, match=r"^\S*[ac]/0[25]\.png: not a readable image[^\n]*$"):
-        epochs(sampled(table, on_unreadable=None))
+        epochs(loader_of(table, on_unreadable=None), table)
 
 
 @pytest.mark.slow
@@ -227,12 +235,12 @@ def test_loader_processes_report_the_image_and_not_a_traceback(photos: Path) -> 
     spoil(photos)
     seen: list[str] = []
     here: list[str] = []
-    with_workers = epochs(sampled(table, on_unreadable=lambda image: seen.append(image.id), workers=2))
-    alone = epochs(sampled(table, on_unreadable=lambda image: here.append(image.id)))
+    with_workers = epochs(loader_of(table, on_unreadable=lambda image: seen.append(image.id), workers=2), table)
+    alone = epochs(loader_of(table, on_unreadable=lambda image: here.append(image.id)), table)
     assert seen == here
     assert all(torch.equal(a[0], b[0]) for a, b in zip(with_workers, alone, strict=True))
     with pytest.raises(DataError, match=r"^\S*[ac]/0[25]\.png: not a readable image[^\n]*$"):
-        epochs(sampled(table, on_unreadable=None, workers=2))
+        epochs(loader_of(table, on_unreadable=None, workers=2), table)
 
 
 def test_a_class_that_cannot_be_read_at_all_is_an_error(photos: Path) -> None:
@@ -240,7 +248,7 @@ def test_a_class_that_cannot_be_read_at_all_is_an_error(photos: Path) -> None:
     for path in (photos / "c").iterdir():
         path.write_bytes(b"")
     with pytest.raises(DataError, match=r"c/\d\d\.png: not a readable image"):
-        epochs(sampled(table, on_unreadable=lambda _: None))
+        epochs(loader_of(table, on_unreadable=lambda _: None), table)
 
 
 @pytest.mark.parametrize("replaces", [False, True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
@@ -113,3 +114,14 @@ def test_spread_survives_json() -> None:
     for spread in (Spread(mean=0.5, std=None, n=1, ci95=None), Spread(mean=1 / 3, std=0.1, n=3, ci95=(0.1, 0.5))):
         assert Spread.model_validate(json.loads(spread.model_dump_json())) == spread
     assert Summary.model_fields["format"].default == 1
+
+
+def test_folds_are_scored_on_coarse_classes_where_there_are_some() -> None:
+    coarse = BLOCKS.test.labels // 2
+    blocks = dataclasses.replace(BLOCKS, test=dataclasses.replace(BLOCKS.test, coarse_labels=coarse))
+    found = fold_pack(blocks, MOMENTS, [parse_fold("gpa")], EVALUATION, "cpu")
+    for outcome in found:
+        rows = outcome.fitted.transform(blocks.test.blocks)
+        expected = score(rows, coarse, nmi=False)
+        assert outcome.facts.metrics["coarse_recall_at_1"] == pytest.approx(expected.recall_at_1)
+        assert outcome.facts.metrics["coarse_map_at_r"] == pytest.approx(expected.map_at_r)

@@ -63,3 +63,13 @@ def test_a_row_of_zeros_is_defined() -> None:
     given = tables()
     given[0].embeddings[4] = 0
     assert not join(SPECS, given, "test").blocks[0][4].any()
+
+
+def test_coarse_labels_come_along_and_must_agree() -> None:
+    given = [dataclasses.replace(one, coarse_labels=one.labels // 2) for one in tables()]
+    joined = join(SPECS, given, "test").coarse_labels
+    assert joined is not None
+    assert np.array_equal(joined, given[0].labels // 2)
+    for other in (None, given[1].labels // 3):
+        changed = [given[0], dataclasses.replace(given[1], coarse_labels=other), given[2]]
+        assert "test embeddings of m01-seed1: the coarse labels differ from those of m00-seed0" in refused(changed)

@@ -12,13 +12,15 @@ from torch import Tensor, nn
 
 from sfora_ray.errors import WeightsError
 from sfora_ray.randomness import torch_generator
+from sfora_ray.recipes import Recipe
+from sfora_ray.recipes.base import LossTerms
 from sfora_ray.recipes.distillation import (
     Distillation,
     DistillationOptions,
     relational_distillation,
     update_average,
 )
-from tests.recipes.parts import small_batch, small_embedder, small_objective
+from tests.recipes.parts import PairLossOptions, ingredients, small_batch, small_embedder
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "ema_distill.npz"
 
@@ -93,16 +95,20 @@ def test_moving_average_equals_the_reference(case: str, reference: dict[str, Any
             np.testing.assert_allclose(value, reference[f"{case}/out/step{step}/{key}"], rtol=1e-9, atol=1e-10)
 
 
-def build(**changes: Any) -> Distillation:
-    options = DistillationOptions.model_validate(changes)
-    return options.build(small_embedder(), small_objective())
+def build(objective: str = "hist", **changes: Any) -> Distillation:
+    return DistillationOptions.model_validate(changes).build(ingredients(objective))
+
+
+def losses(recipe: Recipe) -> LossTerms:
+    (turn,) = recipe.turns(*small_batch())
+    return turn.terms
 
 
 def test_teacher_starts_as_the_student_and_follows_it() -> None:
     recipe = build(momentum=0.75)
     start = {key: value.detach().clone() for key, value in recipe.embedder.named_parameters()}
     optimizer = torch.optim.AdamW(recipe.embedder.parameters(), lr=1e-2)
-    torch.autograd.backward(recipe.losses(*small_batch()).total)
+    torch.autograd.backward(losses(recipe).total)
     optimizer.step()
     teacher = dict(recipe.teacher.named_parameters())
     assert all(torch.equal(teacher[key], start[key]) for key in start)
@@ -114,9 +120,9 @@ def test_teacher_starts_as_the_student_and_follows_it() -> None:
 
 
 def test_a_teacher_equal_to_the_student_sends_no_gradient_at_the_first_step() -> None:
-    recipe = DistillationOptions().build(small_embedder(frozen_batch_norm=True), small_objective())
+    recipe = DistillationOptions().build(ingredients(embedder=small_embedder(frozen_batch_norm=True)))
     images, labels = small_batch()
-    with_teacher = recipe.losses(images, labels)
+    with_teacher = losses(recipe)
     gradient = torch.autograd.grad(with_teacher.total, recipe.embedder.head.weight, retain_graph=True)[0]
     alone = recipe.objective(recipe.embedder(images), labels)
     plain = torch.autograd.grad(alone, recipe.embedder.head.weight)[0]
@@ -131,13 +137,13 @@ def test_teacher_never_trains() -> None:
         assert recipe.embedder.training is mode
         assert not any(module.training for module in recipe.teacher.modules())
     buffers = {key: value.clone() for key, value in recipe.teacher.named_buffers()}
-    torch.autograd.backward(recipe.losses(*small_batch()).total)
+    torch.autograd.backward(losses(recipe).total)
     assert all(torch.equal(value, buffers[key]) for key, value in recipe.teacher.named_buffers())
     assert all(parameter.grad is None for parameter in recipe.teacher.parameters())
 
 
 def test_total_is_the_weighted_sum() -> None:
-    terms = build(weight=0.25).losses(*small_batch())
+    terms = losses(build(weight=0.25))
     expected = terms.terms["objective"] + 0.25 * terms.terms["distillation"]
     torch.testing.assert_close(terms.total.detach(), expected)
 
@@ -147,7 +153,7 @@ def test_a_trained_member_teaches_and_stays_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     save_file(trained.state_dict(), path)
     recipe = build(teacher="checkpoint", checkpoint=path)
-    torch.autograd.backward(recipe.losses(*small_batch()).total)
+    torch.autograd.backward(losses(recipe).total)
     recipe.after_step()
     for key, value in recipe.teacher.state_dict().items():
         assert torch.equal(value, trained.state_dict()[key]), key
@@ -165,3 +171,26 @@ def test_a_teacher_of_another_width_is_refused(tmp_path: Path) -> None:
 def test_checkpoint_and_teacher_go_together(changes: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="checkpoint"):
         DistillationOptions.model_validate(changes)
+
+
+def test_the_recipe_inside_is_refused_as_if_it_stood_alone() -> None:
+    inside = DistillationOptions.model_validate({"base": {"name": "memory", "capacity": 4}})
+    problem = inside.problem(PairLossOptions(), dim=6, batch_size=8)
+    assert problem is not None
+    assert "capacity (4) must not be below" in problem
+    assert inside.chooses_tuples
+    assert not DistillationOptions().chooses_tuples
+
+
+def test_a_turn_in_which_the_student_rests_has_no_teacher() -> None:
+    recipe = build(base={"name": "adversarial", "hidden": [8]})
+    generator, metric = (turn.terms.terms for turn in recipe.turns(*small_batch()))
+    assert "distillation" not in generator
+    assert "distillation" in metric
+
+
+def test_distillation_relates_every_image_that_two_streams_see() -> None:
+    recipe = build(base={"name": "two_stream", "reference": "own"}, objective="pairs")
+    student, teacher = (network(small_batch()[0]) for network in (small_embedder(), small_embedder().eval()))
+    expected = relational_distillation(student, teacher, tau=0.1)
+    torch.testing.assert_close(losses(recipe).terms["distillation"], expected.detach())

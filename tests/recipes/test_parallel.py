@@ -2,27 +2,45 @@ from __future__ import annotations
 
 import multiprocessing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from sfora_ray.recipes import RECIPES, Recipe, average_gradients, gather_rows
-from tests.recipes.parts import small_batch, small_embedder, small_objective
+from sfora_ray.recipes import Recipe, average_gradients, gather_rows
+from tests.recipes.parts import (
+    ingredients,
+    optimizer_of,
+    recipe_options,
+    small_batch,
+    small_embedder,
+    take_step,
+    turn_gradients,
+)
 
 WORKERS, STEPS = 2, 10
-ByRank = list[tuple[dict[str, tuple[dict[str, Tensor], ...]], Tensor]]
+Found = dict[str, tuple[list[dict[str, Tensor]], dict[str, Tensor]]]
+ByRank = list[tuple[Found, Tensor]]
+CASES: dict[str, tuple[dict[str, Any], str]] = {
+    "plain/hist": ({"name": "plain"}, "hist"),
+    "plain/proxy_anchor": ({"name": "plain"}, "proxy_anchor"),
+    "distillation/hist": ({"name": "distillation"}, "hist"),
+    "classifier/hist": ({"name": "classifier"}, "hist"),
+    "cascade/pairs": ({"name": "cascade"}, "pairs"),
+    "memory/pairs": ({"name": "memory", "capacity": 20, "warmup_steps": 0}, "pairs"),
+    "two_stream/pairs": ({"name": "two_stream", "reference": "own"}, "pairs"),
+    "adversarial/hist": ({"name": "distillation", "base": {"name": "adversarial", "hidden": [8]}}, "hist"),
+}
 
 
-def build(recipe: str, objective: str, *, parallel: bool) -> Recipe:
+def build(case: str, *, parallel: bool) -> Recipe:
+    settings, objective = CASES[case]
     embedder = small_embedder(frozen_batch_norm=True)
-    options = RECIPES[recipe].model_validate({})
-    if parallel:
-        built = options.build(embedder, small_objective(objective), gather=gather_rows)
-    else:
-        built = options.build(embedder, small_objective(objective))
-    if recipe == "distillation":
+    changes: dict[str, Any] = {"gather": gather_rows} if parallel else {}
+    built = recipe_options(settings).build(ingredients(objective, embedder=embedder, **changes))
+    if settings["name"] == "distillation":
         moved = {
             key: value * 1.1 if value.is_floating_point() else value
             for key, value in built.embedder.state_dict().items()
@@ -31,44 +49,36 @@ def build(recipe: str, objective: str, *, parallel: bool) -> Recipe:
     return built.double()
 
 
-def gradients(recipe: Recipe, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    torch.autograd.backward(recipe.losses(images.double(), labels).total)
-    average_gradients(recipe.parameters())
-    return {key: parameter.grad.clone() for key, parameter in recipe.named_parameters() if parameter.grad is not None}
+def gradients(case: str, images: Tensor, labels: Tensor, *, parallel: bool) -> list[dict[str, Tensor]]:
+    return turn_gradients(build(case, parallel=parallel), images.double(), labels)
 
 
-def take_steps(recipe: Recipe, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    optimizer = torch.optim.AdamW(recipe.parameters(), lr=1e-2)
+def state_after_steps(case: str, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    recipe = build(case, parallel=True)
+    optimizer = optimizer_of(recipe, lr=1e-2)
     for _ in range(STEPS):
-        optimizer.zero_grad()
-        gradients(recipe, images, labels)
-        optimizer.step()
-        recipe.after_step()
-    return dict(recipe.objective.state_dict())
+        take_step(recipe, optimizer, images.double(), labels)
+    return dict(recipe.state_dict())
 
 
-def worker(rank: int, folder: Path, cases: list[tuple[str, str]]) -> None:
+def worker(rank: int, folder: Path) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=WORKERS)
     images, labels = (part.chunk(WORKERS)[rank] for part in small_batch())
-    found = {}
-    for recipe, objective in cases:
-        built = build(recipe, objective, parallel=True)
-        first = gradients(built, images, labels)
-        found[f"{recipe}/{objective}"] = (first, take_steps(built, images, labels))
+    found = {
+        case: (gradients(case, images, labels, parallel=True), state_after_steps(case, images, labels))
+        for case in CASES
+    }
     gathered = gather_rows(torch.tensor([rank, 7 + rank]))
     torch.save((found, gathered), folder / f"rank{rank}.pt")
     dist.destroy_process_group()
-
-
-CASES = [("plain", "hist"), ("plain", "proxy_anchor"), ("distillation", "hist")]
 
 
 @pytest.fixture(scope="module")
 def by_rank(tmp_path_factory: pytest.TempPathFactory) -> ByRank:
     folder = tmp_path_factory.mktemp("workers")
     context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=worker, args=(rank, folder, CASES)) for rank in range(WORKERS)]
+    workers = [context.Process(target=worker, args=(rank, folder)) for rank in range(WORKERS)]
     for process in workers:
         process.start()
     for process in workers:
@@ -77,25 +87,24 @@ def by_rank(tmp_path_factory: pytest.TempPathFactory) -> ByRank:
     return [torch.load(folder / f"rank{rank}.pt", weights_only=True) for rank in range(WORKERS)]
 
 
-@pytest.mark.parametrize(("recipe", "objective"), CASES)
-def test_two_workers_have_the_gradients_of_one(recipe: str, objective: str, by_rank: ByRank) -> None:
-    expected = gradients(build(recipe, objective, parallel=False), *small_batch())
-    assert any(key.startswith("objective.") for key in expected)
+@pytest.mark.parametrize("case", CASES)
+def test_two_workers_have_the_gradients_of_one(case: str, by_rank: ByRank) -> None:
+    expected = gradients(case, *small_batch(), parallel=False)
     for found, _ in by_rank:
-        actual = found[f"{recipe}/{objective}"][0]
-        assert actual.keys() == expected.keys()
-        for part in ("embedder.", "objective."):
-            truth = torch.cat([value.flatten() for key, value in expected.items() if key.startswith(part)])
-            given = torch.cat([actual[key].flatten() for key in expected if key.startswith(part)])
-            assert truth.norm().item() > 0
-            assert ((given - truth).norm() / truth.norm()).item() < 1e-10
+        for turn, truth in zip(found[case][0], expected, strict=True):
+            assert turn.keys() == truth.keys()
+            for owner in {key.split(".backbone.")[0].split(".head.")[0] for key in truth}:
+                true = torch.cat([value.flatten() for key, value in truth.items() if key.startswith(owner)])
+                given = torch.cat([turn[key].flatten() for key in truth if key.startswith(owner)])
+                assert true.norm().item() > 0, owner
+                assert ((given - true).norm() / true.norm()).item() < 1e-10, owner
 
 
-@pytest.mark.parametrize(("recipe", "objective"), CASES)
-def test_objectives_are_bit_equal_on_both_workers_after_ten_steps(recipe: str, objective: str, by_rank: ByRank) -> None:
-    first, second = (found[f"{recipe}/{objective}"][1] for found, _ in by_rank)
+@pytest.mark.parametrize("case", CASES)
+def test_all_is_bit_equal_on_both_workers_after_ten_steps(case: str, by_rank: ByRank) -> None:
+    first, second = (found[case][1] for found, _ in by_rank)
     assert all(torch.equal(first[key], second[key]) for key in first)
-    start = build(recipe, objective, parallel=False).objective.state_dict()
+    start = build(case, parallel=False).state_dict()
     assert any(not torch.equal(first[key], start[key]) for key in first)
 
 

@@ -162,3 +162,15 @@ def test_metrics_do_not_depend_on_the_names_of_classes_or_a_rotation(seed: int) 
     rotation = np.linalg.qr(rng.normal(size=(8, 8)))[0]
     first = score(rows, labels, nmi=False).metrics()
     assert first == score(rows @ rotation, 10**9 - 7 * labels, nmi=False).metrics()
+
+
+def test_mean_average_precision_is_over_the_whole_ranking() -> None:
+    rng = np.random.default_rng(11)
+    rows, labels = rng.normal(size=(60, 4)).astype(np.float32), rng.integers(0, 6, 60)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    similarities = rows.astype(np.float64) @ rows.T.astype(np.float64)
+    np.fill_diagonal(similarities, -2)
+    relevance = labels[np.argsort(-similarities, axis=1, kind="stable")[:, :-1]] == labels[:, None]
+    precision = relevance.cumsum(1) / np.arange(1, 60)
+    expected = ((precision * relevance).sum(1) / relevance.sum(1)).mean()
+    assert score(rows, labels, nmi=False).mean_average_precision == pytest.approx(expected, rel=1e-9)

@@ -192,7 +192,7 @@ def test_frozen_statistics_never_move_and_their_affine_weights_do(images: Path, 
     assert len(buffers) == 24
     assert all(torch.equal(state[name], initial[name]) for name in buffers)
     affine = "backbone.blocks.0.1.weight"
-    assert not torch.equal(state[f"embedder.{affine}"], initial[f"embedder.{affine}"])
+    assert not torch.equal(state[f"base.student.{affine}"], initial[f"base.student.{affine}"])
     assert not torch.equal(state[f"teacher.{affine}"], initial[f"teacher.{affine}"])
 
 
@@ -213,7 +213,7 @@ def test_selection_on_validation_classes_leaves_them_out_of_training(images: Pat
     assert all(set(record.metrics) == {"test", "validation"} for record in records)
     recalls = [record.metrics["validation"]["recall_at_1"] for record in records]
     assert result.best_epoch == recalls.index(max(recalls)) + 1
-    assert last_state(tmp_path / "member")["recipe.objective.means"].shape == (4, 8)
+    assert last_state(tmp_path / "member")["recipe.base.loss.means"].shape == (4, 8)
     assert len(EmbeddingTable.load(tmp_path / "member/embeddings.train.npz").ids) == PER_SPLIT
 
 

@@ -18,6 +18,7 @@ from torch.nn import functional
 
 from sfora_ray.models import Backbone, Embedder
 from sfora_ray.randomness import torch_generator
+from sfora_ray.recipes import Ingredients
 from sfora_ray.training.optimizer import build_optimizer, set_rates
 from sfora_ray.training.parts import Parts, build_parts
 from sfora_ray.training.preparation import prepare_data
@@ -30,15 +31,15 @@ REFERENCE = Path(__file__).parents[1] / "reference" / "train_loop.npz"
 EPOCHS, STEPS = 3, 3
 CASES = {"herd": (1e-9, 1e-10), "pa_distill": (1e-4, 1e-4)}
 OWN_NAMES = {
-    "conv1.": "embedder.backbone.conv1.",
-    "bn1.": "embedder.backbone.bn1.",
-    "fc.0.": "embedder.head.",
-    "fc.": "embedder.head.",
-    "hist_module.bn1.": "objective.network.norm.",
-    "hist_module.theta": "objective.network.theta",
-    "hist_module.log_vars": "objective.log_variances",
-    "hist_module.": "objective.",
-    "metric_proxies": "objective.loss.proxies",
+    "conv1.": "student.backbone.conv1.",
+    "bn1.": "student.backbone.bn1.",
+    "fc.0.": "student.head.",
+    "fc.": "student.head.",
+    "hist_module.bn1.": "loss.network.norm.",
+    "hist_module.theta": "loss.network.theta",
+    "hist_module.log_vars": "loss.log_variances",
+    "hist_module.": "loss.",
+    "metric_proxies": "loss.loss.proxies",
 }
 Arrays = dict[str, NDArray[Any]]
 
@@ -115,6 +116,7 @@ def reference_parts(arrays: Arrays, images: Path, folder: Path) -> Parts:
     embedder = Embedder(
         TinyBackbone(),
         pooling="avg_max",
+        pooling_k=1,
         dim=8,
         layer_norm=settings["embedding_layer_norm"],
         frozen_batch_norm=settings["freeze_batch_norm"],
@@ -123,9 +125,9 @@ def reference_parts(arrays: Arrays, images: Path, folder: Path) -> Parts:
     )
     objective = config.loss.build(dim=8, num_classes=6, generator=torch_generator(0))
     state = own_state(arrays, "in/init/")
-    modules = nn.ModuleDict({"embedder": embedder, "objective": objective})
-    modules.to(dtype=state["embedder.backbone.conv1.weight"].dtype).load_state_dict(state)
-    recipe = config.recipe.build(embedder, objective)
+    modules = nn.ModuleDict({"student": embedder, "loss": objective})
+    modules.to(dtype=state["student.backbone.conv1.weight"].dtype).load_state_dict(state)
+    recipe = config.recipe.build(Ingredients(embedder, objective, 6, torch_generator(0)))
     groups = recipe.parameter_groups(config.optimizer.lr, config.optimizer.lr)
     optimizer = build_optimizer(config.optimizer, groups, worker.device)
     return dataclasses.replace(parts, embedder=embedder, recipe=recipe, groups=groups, optimizer=optimizer)
@@ -177,9 +179,10 @@ def test_test_embeddings_of_every_epoch(case: str, run: Run, epoch: int) -> None
 
 
 def test_final_student_and_objective(case: str, run: Run) -> None:
-    ours = run.parts.recipe.state_dict()
+    state = run.parts.recipe.state_dict()
+    ours = {name.removeprefix("base."): value for name, value in state.items() if name.startswith("base.")}
     theirs = own_state(run.arrays, "out/final/")
-    assert {name for name in ours if not name.startswith("teacher.")} == set(theirs)
+    assert set(ours) == set(theirs)
     for name, value in theirs.items():
         near(case, ours[name].numpy(), value.numpy())
 
@@ -187,14 +190,15 @@ def test_final_student_and_objective(case: str, run: Run) -> None:
 def test_final_teacher(case: str, run: Run) -> None:
     ours = run.parts.recipe.state_dict()
     theirs = own_state(run.arrays, "out/teacher/")
-    teacher = {name: ours[name.replace("embedder.", "teacher.", 1)] for name in theirs if "embedder." in name}
+    teacher = {name: ours[name.replace("student.", "teacher.", 1)] for name in theirs if "student." in name}
     assert len(teacher) == 8
     for name, value in teacher.items():
         near(case, value.numpy(), theirs[name].numpy())
 
 
 def test_parameter_groups(run: Run) -> None:
-    name_of = {id(parameter): name for name, parameter in run.parts.recipe.named_parameters()}
+    named = run.parts.recipe.named_parameters()
+    name_of = {id(parameter): name.removeprefix("base.") for name, parameter in named}
     ours = {
         frozenset(name_of[id(parameter)] for parameter in group["params"]): (own.lr, group["weight_decay"])
         for group, own in zip(run.parts.optimizer.param_groups, run.parts.groups, strict=True)

@@ -1,6 +1,6 @@
-"""Objectives taken from pytorch-metric-learning, with every hyper-parameter passed by us.
+"""Proxy Anchor, from pytorch-metric-learning.
 
-Proxy Anchor: Kim, Kim, Cho, Kwak: Proxy Anchor Loss for Deep Metric Learning, CVPR 2020, eq. 4.
+Kim, Kim, Cho, Kwak: Proxy Anchor Loss for Deep Metric Learning, CVPR 2020, eq. 4.
 
 The library draws initial weights from the global generator and turns its proxies into the precision of
 whatever it is fed; here proxies come from a passed generator and keep their precision.
@@ -18,6 +18,7 @@ from pytorch_metric_learning.losses import ProxyAnchorLoss
 from pytorch_metric_learning.reducers import DivisorReducer
 from torch import Tensor, nn
 
+from sfora_ray.card import Card
 from sfora_ray.losses.base import LossOptions, Objective
 from sfora_ray.parameters import ParameterGroup
 
@@ -88,6 +89,12 @@ def initial_proxies(proxies: Tensor, *, init: ProxyInit, generator: torch.Genera
 class ProxyAnchorOptions(LossOptions):
     """Options of Proxy Anchor."""
 
+    card: ClassVar[Card] = Card(
+        title="Proxy Anchor",
+        paper="Kim, Kim, Cho, Kwak, CVPR 2020, eq. 4",
+        checked="reference values of the authors' program and the library, gradients included",
+        differences="proxies drawn from a passed generator",
+    )
     needs_positives: ClassVar[bool] = False
 
     name: Literal["proxy_anchor"] = "proxy_anchor"

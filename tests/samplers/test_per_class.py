@@ -2,16 +2,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
-from sfora_ray.data import SAMPLERS
-from sfora_ray.data.sampler import PerClassOptions, RandomOptions
 from sfora_ray.errors import DataError
-
-
-def labels_of(*counts: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    labels = np.repeat(np.arange(len(counts)), counts)
-    return np.random.default_rng(0).permutation(labels).astype(np.int64)
+from sfora_ray.samplers import PerClassOptions
+from tests.samplers.labels import labels_of
 
 
 @given(
@@ -98,34 +92,3 @@ def test_the_settings_that_messages_propose_do_fit() -> None:
     PerClassOptions(batch_size=60, samples_per_class=30).build(labels_of(*[40] * 4), seed=0)
     PerClassOptions(batch_size=32, samples_per_class=4).build(labels_of(*[30] * 8), seed=0)
     PerClassOptions(batch_size=24, samples_per_class=2).build(labels_of(*[2] * 12), seed=0)
-
-
-@given(st.integers(2, 60), st.integers(2, 9), st.integers(0, 4))
-def test_random_epoch_shows_no_image_twice_and_no_rest(num_images: int, batch_size: int, epoch: int) -> None:
-    options = RandomOptions(batch_size=batch_size)
-    labels = np.zeros(num_images, dtype=np.int64)
-    if num_images < batch_size:
-        with pytest.raises(DataError, match=f"{num_images} images. Set batch_size to {num_images}"):
-            options.build(labels, seed=0)
-        return
-    sampler = options.build(labels, seed=0)
-    batches = [sampler.batch(epoch, step) for step in range(sampler.steps_per_epoch)]
-    assert all(len(rows) == batch_size for rows in batches)
-    shown = np.concatenate(batches).tolist()
-    assert len(set(shown)) == len(shown) > num_images - batch_size
-
-
-def test_random_orders_differ_by_epoch_and_rest_is_told() -> None:
-    sampler = RandomOptions(batch_size=10).build(np.zeros(23, dtype=np.int64), seed=0)
-    assert sampler.batch(0, 0).tolist() != sampler.batch(1, 0).tolist()
-    assert sampler.notes == ("3 images, others each epoch, fill no batch and are dropped",)
-
-
-def test_batch_of_one_is_refused() -> None:
-    with pytest.raises(ValidationError, match="batch_size"):
-        RandomOptions(batch_size=1)
-
-
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_table_keys_are_the_names(name: str) -> None:
-    assert SAMPLERS[name].model_validate({}).model_dump()["name"] == name

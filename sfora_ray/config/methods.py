@@ -1,0 +1,70 @@
+"""The table of methods, made from the tables that a configuration chooses from, so that it cannot disagree with them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import sfora_ray
+from sfora_ray.card import Card
+from sfora_ray.data import DATASETS
+from sfora_ray.folds import FOLDS
+from sfora_ray.losses import LOSSES
+from sfora_ray.mining import MINERS
+from sfora_ray.recipes import RECIPES
+from sfora_ray.samplers import SAMPLERS
+
+_TABLES: Mapping[str, Mapping[str, type]] = {
+    "loss": LOSSES,
+    "miner": MINERS,
+    "recipe": RECIPES,
+    "sampler": SAMPLERS,
+    "data": DATASETS,
+    "folds": FOLDS,
+}
+
+
+@dataclass(frozen=True)
+class Method:
+    """One method that a configuration can name.
+
+    Attributes:
+        key: the configuration key it stands under, e.g. ``loss``.
+        name: what stands there.
+        file: where it is, below the package.
+        card: what is known of it.
+    """
+
+    key: str
+    name: str
+    file: str
+    card: Card
+
+
+def methods() -> tuple[Method, ...]:
+    """Return every method of every table, in the order of the tables."""
+    return tuple(
+        Method(key, name, _file_of(options), options.card)  # type: ignore[attr-defined]
+        for key, table in _TABLES.items()
+        for name, options in table.items()
+    )
+
+
+def methods_as_markdown() -> str:
+    """Return the table of methods, one part a configuration key."""
+    return "\n\n".join(_part(key, [method for method in methods() if method.key == key]) for key in _TABLES)
+
+
+def _part(key: str, listed: list[Method]) -> str:
+    rows = [
+        f"| `{one.name}` | {one.card.title} | {one.card.paper} | `{one.file}` | {one.card.checked} | {one.card.differences} |"
+        for one in listed
+    ]
+    head = "| name | method | paper | file | checked against | differs from the authors' program |"
+    return "\n".join([f"#### `{key}`", "", head, "| --- | --- | --- | --- | --- | --- |", *rows])
+
+
+def _file_of(options: type) -> str:
+    return Path(inspect.getfile(options)).relative_to(Path(sfora_ray.__file__).parent).as_posix()

@@ -1,0 +1,89 @@
+"""What the objectives that come from the library share.
+
+Traps of the library that are closed here:
+
+* Half-precision rows would turn its own weights into half precision: rows are widened before they reach it.
+* A batch with one positive and one negative pair counts as a batch without any: a lone pair is given twice,
+  which no mean of these losses notices.
+* Above 25 rows its distances come from a matrix product, which puts exact duplicates at up to 7e-4 in float32;
+  where means are taken over what is not zero, they would count: distances are differences here.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from pytorch_metric_learning.distances import LpDistance
+from torch import Tensor, nn
+
+from sfora_ray.losses.base import LossOptions, TupleObjective
+from sfora_ray.parameters import ParameterGroup
+from sfora_ray.tuples import Pairs, Triplets
+
+
+class ExactDistance(LpDistance):  # type: ignore[misc]  # the library has no types
+    """Euclidean distances of L2-normalised rows, exactly 0 between equal ones."""
+
+    def __init__(self, power: int = 1) -> None:
+        super().__init__(normalize_embeddings=True, p=2, power=power, collect_stats=False)
+
+    def compute_mat(self, query_emb: Tensor, ref_emb: Tensor) -> Tensor:
+        """Return ``(B, R)`` distances of normalised rows."""
+        return torch.cdist(query_emb, ref_emb, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+class LibraryPairs(TupleObjective):
+    """A loss of the library that is given the pairs to compare."""
+
+    def __init__(self, loss: nn.Module) -> None:
+        super().__init__()
+        self.loss = loss
+
+    def compare(self, rows: Tensor, others: Tensor, tuples: Pairs | Triplets) -> Tensor:
+        """Return the scalar loss of chosen tuples, in float32 at least; 0 with a gradient of 0 if there are none."""
+        with torch.autocast(rows.device.type, enabled=False):
+            anchors = widened(rows)
+            partners = anchors if others is rows else widened(others)
+            loss: Tensor = self.loss(anchors, indices_tuple=self.indices(tuples), ref_emb=partners)
+            # Without a pair the library's zero hangs on the anchors only; the partners need their gradient too.
+            return loss if others is rows else loss + 0 * partners.sum()
+
+    def indices(self, tuples: Pairs | Triplets) -> tuple[Tensor, ...]:
+        """Return positive and negative pairs as the library takes them; each side of a triplet is a pair."""
+        if isinstance(tuples, Triplets):
+            tuples = Pairs(tuples.anchors, tuples.positives, tuples.anchors, tuples.negatives)
+        indices = (tuples.anchors, tuples.positives, tuples.negative_anchors, tuples.negatives)
+        lone = max(len(tuples.anchors), len(tuples.negatives)) == 1
+        return tuple(index.repeat(2) for index in indices) if lone else indices
+
+
+def widened(rows: Tensor) -> Tensor:
+    """Return the rows in float32 or what is wider already."""
+    return rows.float() if rows.element_size() < 4 else rows
+
+
+@torch.no_grad()
+def draw_normal(weights: Tensor, *, std: float, generator: torch.Generator) -> None:
+    """Fill class weights in place with normal values; the library would use the global generator."""
+    weights.normal_(std=std, generator=generator)
+
+
+def weight_group(name: str, weights: nn.Parameter, lr: float, *, decays: bool) -> tuple[ParameterGroup, ...]:
+    """Return an objective's only parameter as a group at its own absolute rate."""
+    return (ParameterGroup(name, (weights,), lr, decays=decays, warms_up=True),)
+
+
+class ComparingOptions(LossOptions):
+    """Options of a loss that compares images of a class with each other and with those of other classes."""
+
+    needs_positives: ClassVar[bool] = True
+
+    def batch_problem(self, batch_size: int, samples_per_class: int | None) -> str | None:
+        """Return that a batch would hold one class only, or None."""
+        if samples_per_class is None or batch_size >= 2 * samples_per_class:
+            return None
+        return (
+            f"loss.name '{self.name}' compares classes, but a batch of {batch_size} with samples_per_class "
+            f"{samples_per_class} holds one class. Use at most {batch_size // 2} samples per class"
+        )

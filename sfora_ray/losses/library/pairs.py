@@ -1,0 +1,141 @@
+"""Objectives of pairs, from pytorch-metric-learning: contrastive, multi-similarity, supervised contrastive.
+
+Contrastive: Hadsell, Chopra, LeCun: Dimensionality Reduction by Learning an Invariant Mapping, CVPR 2006, but with
+hinges that are not squared, each averaged over the pairs that violate their margin.
+
+Multi-similarity: Wang, Han, Huang, Dong, Scott: Multi-Similarity Loss with General Pair Weighting for Deep Metric
+Learning, CVPR 2019, averaged over all anchors, also over those without a pair.
+
+Supervised contrastive: Khosla et al.: Supervised Contrastive Learning, NeurIPS 2020, eq. 2 (mean over positives
+outside the logarithm), averaged over the anchors that have a positive.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import Field, model_validator
+from pytorch_metric_learning.distances import CosineSimilarity
+from pytorch_metric_learning.losses import ContrastiveLoss, MultiSimilarityLoss, SupConLoss
+from pytorch_metric_learning.reducers import AvgNonZeroReducer, MeanReducer
+
+from sfora_ray.card import Card
+from sfora_ray.losses.library.common import ComparingOptions, ExactDistance, LibraryPairs
+
+
+class ContrastiveOptions(ComparingOptions):
+    """Options of the contrastive loss."""
+
+    card: ClassVar[Card] = Card(
+        title="Contrastive",
+        paper="Hadsell, Chopra, LeCun, CVPR 2006",
+        checked="reference values of the library, gradients included, and slow loops",
+        differences="hinges not squared, each averaged over violating pairs (as the library); exact duplicates are "
+        "exactly 0 apart in any batch",
+    )
+    takes_tuples: ClassVar[bool] = True
+
+    name: Literal["contrastive"] = "contrastive"
+    distance: Literal["euclidean", "cosine"] = "euclidean"
+    """What margins are measured in: Euclidean distance of L2-normalised rows, or their cosine."""
+    positive_margin: float = Field(default=0.0, ge=-1, le=2)
+    """Positives farther apart (``cosine``: less similar) than this are pulled together."""
+    negative_margin: float = Field(default=1.0, ge=-1, le=2)
+    """Negatives nearer (``cosine``: more similar) than this are pushed apart."""
+
+    @model_validator(mode="after")
+    def _margins_are_in_order(self) -> ContrastiveOptions:
+        positive, negative = self.positive_margin, self.negative_margin
+        if self.distance == "cosine" and positive < negative:
+            raise ValueError(
+                "with distance 'cosine' margins are similarities, and positive_margin must not be below "
+                f"negative_margin, got {positive:g} and {negative:g}. Common are 0.9 and 0.6"
+            )
+        if self.distance == "euclidean" and positive > negative:
+            raise ValueError(
+                "with distance 'euclidean' positive_margin must not be above negative_margin, "
+                f"got {positive:g} and {negative:g}"
+            )
+        return self
+
+    def build(self, *, dim: int, num_classes: int, generator: torch.Generator) -> LibraryPairs:
+        """Make the objective; it learns nothing itself."""
+        del dim, num_classes, generator
+        distance = ExactDistance() if self.distance == "euclidean" else CosineSimilarity(collect_stats=False)
+        return LibraryPairs(
+            ContrastiveLoss(
+                pos_margin=self.positive_margin,
+                neg_margin=self.negative_margin,
+                distance=distance,
+                reducer=AvgNonZeroReducer(collect_stats=False),
+                embedding_regularizer=None,
+                collect_stats=False,
+            )
+        )
+
+
+class MultiSimilarityOptions(ComparingOptions):
+    """Options of the multi-similarity loss."""
+
+    card: ClassVar[Card] = Card(
+        title="Multi-similarity",
+        paper="Wang, Han, Huang, Dong, Scott, CVPR 2019",
+        checked="reference values of the library, with and without its miner, gradients included, and slow loops",
+        differences="mines only where a miner is chosen; the authors' program always mines, with epsilon 0.1, and "
+        "leaves positives of cosine 1 out",
+    )
+    takes_tuples: ClassVar[bool] = True
+
+    name: Literal["multi_similarity"] = "multi_similarity"
+    alpha: float = Field(default=2.0, gt=0)
+    """Scale of the positives."""
+    beta: float = Field(default=50.0, gt=0)
+    """Scale of the negatives."""
+    base: float = Field(default=0.5, ge=-1, le=1)
+    """The cosine both are measured from (the paper's lambda)."""
+
+    def build(self, *, dim: int, num_classes: int, generator: torch.Generator) -> LibraryPairs:
+        """Make the objective; it learns nothing itself."""
+        del dim, num_classes, generator
+        return LibraryPairs(
+            MultiSimilarityLoss(
+                alpha=self.alpha,
+                beta=self.beta,
+                base=self.base,
+                distance=CosineSimilarity(collect_stats=False),
+                reducer=MeanReducer(collect_stats=False),
+                embedding_regularizer=None,
+                collect_stats=False,
+            )
+        )
+
+
+class SupConOptions(ComparingOptions):
+    """Options of the supervised contrastive loss."""
+
+    card: ClassVar[Card] = Card(
+        title="SupCon",
+        paper="Khosla et al., NeurIPS 2020, eq. 2",
+        checked="reference values of the library, gradients included, and slow loops",
+        differences="one view of each image; anchors without a positive are left out of the mean; no factor for a "
+        "base temperature",
+    )
+    takes_tuples: ClassVar[bool] = True
+
+    name: Literal["supcon"] = "supcon"
+    temperature: float = Field(default=0.1, gt=0)
+    """Divides the cosines."""
+
+    def build(self, *, dim: int, num_classes: int, generator: torch.Generator) -> LibraryPairs:
+        """Make the objective; it learns nothing itself."""
+        del dim, num_classes, generator
+        return LibraryPairs(
+            SupConLoss(
+                temperature=self.temperature,
+                distance=CosineSimilarity(collect_stats=False),
+                reducer=AvgNonZeroReducer(collect_stats=False),
+                embedding_regularizer=None,
+                collect_stats=False,
+            )
+        )
