@@ -59,7 +59,7 @@ def mean_of_positive(violations: Tensor) -> Tensor:
 
 def distance(first: Tensor, second: Tensor) -> Tensor:
     """Return the ``(T,)`` distances between the directions of ``(T, D)`` rows."""
-    return torch.linalg.vector_norm(F.normalize(first) - F.normalize(second), dim=1)
+    return (F.normalize(first) - F.normalize(second)).norm(dim=1)
 
 
 def direction_error(first: Tensor, second: Tensor) -> Tensor:

@@ -30,7 +30,7 @@ class Cascade(TupleRecipe):
 
     def __init__(self, options: CascadeOptions, made: Ingredients) -> None:
         super().__init__(made)
-        self.widths = options.widths(made.embedder.training_dim)
+        self.widths = list(options.widths(made.embedder.training_dim))
         self.miners = [HdcOptions(fraction=fraction).build() for fraction in options.fractions]
 
     def turns(self, images: Tensor, labels: Tensor) -> Iterator[Turn]:
@@ -43,7 +43,7 @@ class Cascade(TupleRecipe):
     def stages(self, rows: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Pairs]]:
         """Yield each ``(B, d)`` slice of ``(B, D)`` rows with the pairs that it keeps."""
         pairs: Pairs | None = None
-        for part, miner in zip(rows.split(self.widths, dim=1), self.miners, strict=True):
+        for part, miner in zip(torch.split(rows, self.widths, dim=1), self.miners, strict=True):
             kept = miner(part, labels, pairs)
             assert isinstance(kept, Pairs)
             pairs = kept

@@ -154,6 +154,16 @@ def test_contrast_and_regulariser_equal_slow_loops(labels: list[int]) -> None:
     assert built(lam=0.0, **options)(rows, torch.tensor(labels)).item() == pytest.approx(truth, rel=1e-12)
 
 
+def test_a_row_of_zeros_is_no_violating_pair_with_itself() -> None:
+    rows = torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    # Of the positives only the two of row 0 with row 1 fall short, by .5.
+    loss = built(k=2, lam=0.0, gamma=0.0, positive_margin=0.5)(rows, torch.tensor([0, 0, 1, 2]))
+    negatives = 1.0 - 0.6  # Rows 1 and 2 coincide.
+    assert loss.item() == pytest.approx(0.5 + negatives)
+    alone = built(k=2, lam=0.0, gamma=0.0, positive_margin=0.5)(rows, torch.tensor([3, 1, 1, 2]))
+    assert alone.item() == 0.0
+
+
 def test_two_pairs_by_hand() -> None:
     rows = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
     objective = built(k=2, lam=1.0, gamma=0.0)

@@ -37,7 +37,8 @@ def test_both_streams_share_every_class_of_two_or_more(labels: list[int], share:
 
 
 def slow_loss(queries: Tensor, references: Tensor, query_labels: Tensor, reference_labels: Tensor) -> float:
-    near, far = [], []
+    near: list[float] = []
+    far: list[float] = []
     for i, query in enumerate(queries):
         for j, reference in enumerate(references):
             gap = float((query / query.norm() - reference / reference.norm()).norm())

@@ -73,7 +73,7 @@ class BoundedArcFace(ArcFaceLoss):  # type: ignore[misc]  # the library has no t
     def get_angles(self, cosine_of_target_classes: Tensor) -> Tensor:
         """Return ``(B,)`` angles of cosines kept a rounding step away from 1, where their slope has no end."""
         step = torch.finfo(cosine_of_target_classes.dtype).eps
-        return torch.acos(cosine_of_target_classes.clamp(-1, 1))
+        return torch.acos(cosine_of_target_classes.clamp(step - 1, 1 - step))
 
 
 class NormalizedSoftmaxOptions(ClassifierOptions):
