@@ -47,9 +47,7 @@ def _step(options: RecipeOptions, side: int, batch: int) -> Callable[[], float]:
     network = ModelOptions(backbone=ResNetOptions(name="resnet18", weights="none"), layer_norm=True)
     embedder = build_embedder(network, channels=3, generator=torch_generator(0, "benchmark"))
     objective = HistOptions().build(dim=512, num_classes=CLASSES, generator=torch_generator(1, "benchmark"))
-    recipe = options.build(
-        Ingredients(embedder, objective, CLASSES, torch_generator(3, "benchmark"))
-    )
+    recipe = options.build(Ingredients(embedder, objective, CLASSES, torch_generator(3, "benchmark")))
     groups = [{"params": group.parameters, "lr": group.lr} for group in recipe.parameter_groups(1e-4, 1e-4)]
     optimizer = AdamW(groups)
     images = torch.randn(batch, 3, side, side, generator=torch_generator(2, "benchmark"))

@@ -1,4 +1,4 @@
-"""The table of methods, made from the tables that a configuration chooses from, so that it cannot disagree with them."""
+"""The table of methods, made from the tables that a configuration chooses from, so that both always agree."""
 
 from __future__ import annotations
 
@@ -58,12 +58,14 @@ def methods_as_markdown() -> str:
 
 
 def _part(key: str, listed: list[Method]) -> str:
-    rows = [
-        f"| `{one.name}` | {one.card.title} | {one.card.paper} | `{one.file}` | {one.card.checked} | {one.card.differences} |"
-        for one in listed
-    ]
+    rows = [f"| {' | '.join(_cells(one))} |" for one in listed]
     head = "| name | method | paper | file | checked against | differs from the authors' program |"
     return "\n".join([f"#### `{key}`", "", head, "| --- | --- | --- | --- | --- | --- |", *rows])
+
+
+def _cells(one: Method) -> tuple[str, ...]:
+    card = one.card
+    return (f"`{one.name}`", card.title, card.paper, f"`{one.file}`", card.checked, card.differences)
 
 
 def _file_of(options: type) -> str:

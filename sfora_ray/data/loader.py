@@ -33,6 +33,7 @@ Batch = tuple[Tensor, Tensor]
 OnUnreadable = Callable[[UnreadableImage], object]
 """Told of an image, each time anew, for which another stands in; it may raise."""
 
+
 class Batches(Protocol):
     """Which rows make each batch of an epoch."""
 
@@ -117,7 +118,9 @@ def test_batches(
         DataError: an image cannot be read, and none stands in for it.
     """
     starts = range(0, len(table), batch_size)
-    steps = _Steps([(0, step, np.arange(start, min(start + batch_size, len(table)))) for step, start in enumerate(starts)])
+    steps = _Steps(
+        [(0, step, np.arange(start, min(start + batch_size, len(table)))) for step, start in enumerate(starts)]
+    )
     batches = _TestBatches(table, transform, on_unreadable is not None)
     return _told(iter(_data_loader(batches, steps, num_workers, pin_memory, 0)), on_unreadable)
 

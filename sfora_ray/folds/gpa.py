@@ -17,8 +17,8 @@ import numpy as np
 from pydantic import Field
 from threadpoolctl import threadpool_limits
 
-from sfora_ray.card import Card
 from sfora_ray.arrays import Float, Float64, Int64
+from sfora_ray.card import Card
 from sfora_ray.errors import ConfigError
 from sfora_ray.folds.algebra import polar_rotation
 from sfora_ray.folds.base import FoldOptions, InductiveFold, TransductiveFold
@@ -67,7 +67,7 @@ class GpaOptions(GpaBase, InductiveFold):
         title="GPA, inductive",
         paper="Gower, Psychometrika 1975; SFORA",
         checked="reference values of the published ensemble program; a slow row-wise procedure",
-        differences="starts from a member, allows reflections, stops on convergence; `reference` runs the published variant",
+        differences="starts from a member, reflects, stops on convergence; `reference` runs the published variant",
     )
 
     name: Literal["gpa"] = "gpa"

@@ -13,8 +13,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from sfora_ray.card import Card
 from sfora_ray.arrays import Float64
+from sfora_ray.card import Card
 from sfora_ray.folds.algebra import top_axes
 from sfora_ray.folds.base import InductiveFold, TransductiveFold
 from sfora_ray.folds.fitted import FittedFold, FittedOn

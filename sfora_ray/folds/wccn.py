@@ -15,8 +15,8 @@ import numpy as np
 from pydantic import Field
 from scipy.linalg import cholesky, solve_triangular
 
-from sfora_ray.card import Card
 from sfora_ray.arrays import Float64
+from sfora_ray.card import Card
 from sfora_ray.errors import DataError
 from sfora_ray.folds.algebra import top_axes
 from sfora_ray.folds.base import InductiveFold

@@ -2,7 +2,8 @@
 
 The embeddings are ranked once as ever, and a row of the query's coarse class is a right answer, whether or not it is
 of the query's own class. A coarse class may hold a third of all rows, too many to look up the rank of each: rows are
-sorted instead, and as MAP@R ends at rank R, so does the work. The order, ties included, is that of ``score``.
+sorted instead. What is sorted are integers that hold the similarity, the row number and whether the row is right, so
+that equal similarities go to the lower row number, as in ``score``, and no second array has to follow the order.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from torch import Tensor
 from sfora_ray.arrays import Float32, Float64, Int64
 from sfora_ray.retrieval.positives import PositiveIndex
 from sfora_ray.retrieval.similarity import similarity_blocks
+
+_ALL_BUT_SIGN = 0x7FFFFFFF
 
 
 @dataclass(frozen=True)
@@ -50,18 +53,31 @@ def score_coarse(rows: Float32, labels: Int64, *, count_misses: bool, device: st
     hits, average = np.zeros(len(chosen)), np.zeros(len(chosen))
     for places, block in similarity_blocks(rows, chosen, rows, within=True, device=device):
         queries = chosen[places]
-        hits[places], average[places] = _of_block(block, kinds, queries, counts[queries])
+        wanted = kinds[torch.from_numpy(queries).to(device)]  # (B,)
+        right = _sorted_hits(block, kinds == wanted[:, None], int(counts[queries].max()))
+        hits[places], average[places] = _of_hits(right, torch.from_numpy(counts[queries]).to(device))
     num_queries = len(labels) if count_misses else len(chosen)
     return CoarseScores(float(hits.sum() / num_queries), float(average.sum() / num_queries))
 
 
-def _of_block(block: Tensor, kinds: Tensor, queries: Int64, counts: Int64) -> tuple[Float64, Float64]:
-    """Return ``(B,)`` hits at the first neighbour and ``(B,)`` MAP@R of one block of similarities ``(B, N)``."""
-    wanted = kinds[torch.from_numpy(queries).to(block.device)]  # (B,)
-    within = torch.from_numpy(counts).to(block.device)  # (B,)
-    ranks = torch.arange(1, int(counts.max()) + 1, device=block.device)  # (R,)
-    order = torch.sort(block, dim=1, descending=True, stable=True).indices[:, : len(ranks)]  # (B, R)
-    right = (kinds[order] == wanted[:, None]) & (ranks <= within[:, None])  # (B, R)
+def _sorted_hits(block: Tensor, right: Tensor, depth: int) -> Tensor:
+    """Return ``(B, depth)`` whether the first rows by descending similarity are right, of ``(B, N)`` of both."""
+    # Adding 0 makes the two zeros one. Of a float's bits, all but the sign fall where the number is negative.
+    bits = (block + 0.0).view(torch.int32)  # (B, N)
+    descending = torch.where(bits < 0, bits & _ALL_BUT_SIGN, ~bits).long()
+    columns = torch.arange(block.shape[1], device=block.device)  # (N,)
+    keys = (descending << 32) | (columns << 1) | right
+    if keys.device.type == "cpu":
+        ordered = torch.from_numpy(np.sort(keys.numpy(), axis=1))  # several times faster than torch's
+    else:
+        ordered = torch.sort(keys, dim=1).values
+    return (ordered[:, :depth] & 1).bool()
+
+
+def _of_hits(right: Tensor, counts: Tensor) -> tuple[Float64, Float64]:
+    """Return ``(B,)`` hits at the first neighbour and ``(B,)`` MAP@R from ``(B, R)`` sorted hits."""
+    ranks = torch.arange(1, right.shape[1] + 1, device=right.device)  # (R,)
+    right = right & (ranks <= counts[:, None])
     precision = right.cumsum(1, dtype=torch.float64) / ranks
-    average = (precision * right).sum(1) / within
+    average = (precision * right).sum(1) / counts
     return right[:, 0].double().cpu().numpy(), average.cpu().numpy()

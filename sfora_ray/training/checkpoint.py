@@ -111,7 +111,7 @@ def load_checkpoint(folder: Path, parts: Parts) -> LoopState:
         raise StorageError(f"{target}: changed or went away while it was read ({error}).") from error
     if loop["format"] != _FORMAT:
         raise RunFolderError(
-            f"{target}: a checkpoint must be of format {_FORMAT}, got {loop['format']}, of another version of sfora_ray. "
+            f"{target}: a checkpoint must be of format {_FORMAT}, got {loop['format']}: another version wrote it. "
             "Finish the pack with that version, or remove its member's checkpoint folder to train it anew."
         )
     _restore(parts, tensors, loop["scaler"])

@@ -13,10 +13,10 @@ from sfora_ray.config.member import MemberSpec
 from sfora_ray.config.pack import PackConfig
 from sfora_ray.data.loader import TrainLoader
 from sfora_ray.data.transforms import Normalizer
+from sfora_ray.losses import Objective, TupleObjective
 from sfora_ray.models import Embedder, build_embedder
 from sfora_ray.parameters import ParameterGroup
 from sfora_ray.randomness import torch_generator
-from sfora_ray.losses import Objective, TupleObjective
 from sfora_ray.recipes import Ingredients, Mined, Recipe, gather_rows
 from sfora_ray.samplers import Sampler
 from sfora_ray.training.optimizer import build_optimizer

@@ -148,9 +148,7 @@ def _plan(
 ) -> MemberPlan:
     sampler = config.sampler.build(labels, coarse=coarse, seed=0)
     num_classes = len(np.unique(labels))
-    objective = build_objective(
-        config, dim=embedder.training_dim, num_classes=num_classes, generator=torch.Generator()
-    )
+    objective = build_objective(config, dim=embedder.training_dim, num_classes=num_classes, generator=torch.Generator())
     recipe = config.recipe.build(Ingredients(embedder, objective, num_classes, torch.Generator()))
     groups = recipe.parameter_groups(config.optimizer.lr, config.optimizer.head_lr or config.optimizer.lr)
     return MemberPlan(

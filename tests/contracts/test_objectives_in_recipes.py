@@ -38,10 +38,13 @@ def test_it_is_finite_differentiable_and_blind_to_order(name: str, recipe: str, 
     images = torch.rand(len(labels), 1, 28, 28, generator=torch_generator(2))
     if edge == "duplicates":
         images[1] = images[0]
+    refusal = ""
     try:
         (turn,) = made.turns(images, labels)
     except ConfigError as error:
-        assert "batch" in str(error)
+        refusal = str(error)
+    if refusal:
+        assert "batch" in refusal
         return
     total = turn.terms.total
     torch.autograd.backward(total)
