@@ -52,9 +52,13 @@ def pairs_between(labels: Tensor, other_labels: Tensor) -> Pairs:
 
 def triplets_of(pairs: Pairs) -> Triplets:
     """Return every positive pair joined with every negative of the same anchor, in the order of the positive pairs."""
-    same_anchor = pairs.anchors[:, None] == pairs.negative_anchors  # (P, Q)
-    chosen, negatives = same_anchor.nonzero(as_tuple=True)
-    return Triplets(pairs.anchors[chosen], pairs.positives[chosen], pairs.negatives[negatives])
+    grouped = pairs.negative_anchors.argsort(stable=True)  # (Q,) negatives, those of one anchor together
+    anchors = pairs.negative_anchors[grouped]
+    first = torch.searchsorted(anchors, pairs.anchors)  # (P,)
+    count = torch.searchsorted(anchors, pairs.anchors, right=True) - first  # (P,)
+    chosen = torch.arange(len(count), device=count.device).repeat_interleave(count)  # (T,)
+    within = torch.arange(len(chosen), device=count.device) - (count.cumsum(0) - count)[chosen]
+    return Triplets(pairs.anchors[chosen], pairs.positives[chosen], pairs.negatives[grouped[first[chosen] + within]])
 
 
 def _pairs(labels: Tensor, other_labels: Tensor, excluded: Tensor) -> Pairs:

@@ -65,6 +65,8 @@ class OptimizerOptions(Options):
     head_lr: PositiveFloat | None = None
     """Rate of the embedding head; the backbone's where absent."""
     weight_decay: float = Field(default=1e-4, ge=0)
+    epsilon: PositiveFloat = 1e-8
+    """Added to the root of the second moment; at 1 (ProxyNCA++'s program) steps grow with the gradient, as in SGD."""
     clip_value: PositiveFloat | None = None
     """Clip each gradient entry to this size (Proxy Anchor's program: 10)."""
     clip_norm: PositiveFloat | None = None
@@ -283,8 +285,10 @@ _CHANGES_NO_RESULT = {
     "input": ("cache_gigabytes", "max_unreadable"),
 }
 _LATER_KEYS: Mapping[tuple[str, ...], Any] = {
+    ("data", "coarse"): None,
     ("miner",): None,
     ("model", "pooling_k"): 1,
+    ("optimizer", "epsilon"): 1e-8,
     ("recipe", "base"): {"name": "plain"},
     ("selection", "validation_folds"): None,
     ("selection", "validation_fold"): 0,

@@ -59,7 +59,7 @@ def mean_of_positive(violations: Tensor) -> Tensor:
 
 def distance(first: Tensor, second: Tensor) -> Tensor:
     """Return the ``(T,)`` distances between the directions of ``(T, D)`` rows."""
-    return (F.normalize(first) - F.normalize(second)).norm(dim=1)
+    return F.pairwise_distance(F.normalize(first), F.normalize(second), eps=0)
 
 
 def direction_error(first: Tensor, second: Tensor) -> Tensor:

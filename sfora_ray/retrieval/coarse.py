@@ -62,16 +62,25 @@ def score_coarse(rows: Float32, labels: Int64, *, count_misses: bool, device: st
 
 def _sorted_hits(block: Tensor, right: Tensor, depth: int) -> Tensor:
     """Return ``(B, depth)`` whether the first rows by descending similarity are right, of ``(B, N)`` of both."""
-    # Adding 0 makes the two zeros one. Of a float's bits, all but the sign fall where the number is negative.
-    bits = (block + 0.0).view(torch.int32)  # (B, N)
-    descending = torch.where(bits < 0, bits & _ALL_BUT_SIGN, ~bits).long()
-    columns = torch.arange(block.shape[1], device=block.device)  # (N,)
-    keys = (descending << 32) | (columns << 1) | right
+    keys = _falling(block)  # (B, N)
+    keys <<= 32
+    keys |= torch.arange(block.shape[1], device=block.device) << 1
+    keys |= right
     if keys.device.type == "cpu":
         ordered = torch.from_numpy(np.sort(keys.numpy(), axis=1))  # several times faster than torch's
     else:
         ordered = torch.sort(keys, dim=1).values
     return (ordered[:, :depth] & 1).bool()
+
+
+def _falling(values: Tensor) -> Tensor:
+    """Return int64 numbers of 32 bits in the reverse order of float32 ``values``, equal where those are equal."""
+    bits = (values + 0.0).view(torch.int32)  # adding 0 makes the two zeros one
+    # The bits of negative floats fall as the floats rise: all but the sign are turned round.
+    flipped = bits >> 31
+    flipped &= _ALL_BUT_SIGN
+    flipped ^= bits
+    return flipped.bitwise_not_().long()
 
 
 def _of_hits(right: Tensor, counts: Tensor) -> tuple[Float64, Float64]:

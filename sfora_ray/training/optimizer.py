@@ -23,7 +23,7 @@ def build_optimizer(options: OptimizerOptions, groups: Sequence[ParameterGroup],
         }
         for group in groups
     ]
-    return kind(settings, lr=options.lr, fused=device.type == "cuda")
+    return kind(settings, lr=options.lr, eps=options.epsilon, fused=device.type == "cuda")
 
 
 def set_rates(optimizer: Optimizer, groups: Sequence[ParameterGroup], factor: float) -> dict[str, float]:

@@ -10,17 +10,21 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ValidationError
 
+from sfora_ray.config.load import load_config
 from sfora_ray.config.member import MemberResult, MemberSpec
 from sfora_ray.config.pack import PackConfig
 from sfora_ray.config.problems import models_in
 from sfora_ray.config.reference import config_reference
 from sfora_ray.data import DATASETS
 from sfora_ray.losses import LOSSES
+from sfora_ray.mining import MINERS
 from sfora_ray.models import BACKBONES
 from sfora_ray.recipes import RECIPES
 from sfora_ray.samplers import SAMPLERS
 from sfora_ray.tracking import TRACKERS
 from tests.tiny import tiny_config, tiny_spec
+
+CONFIGS = Path(__file__).parents[2] / "configs"
 
 
 def config(*overrides: str) -> PackConfig:
@@ -60,6 +64,20 @@ def test_the_digest_ignores_what_changes_no_number(override: str) -> None:
 )
 def test_the_digest_changes_with_what_is_computed(override: str) -> None:
     assert config(override).digest() != config().digest()
+
+
+@pytest.mark.parametrize(
+    ("shipped", "before"),
+    [
+        ("cub/herd", "7e30a9a934"),
+        ("glyphs/demo", "ec7e8b95d8"),
+        ("grocery/hist", "59ea56a742"),
+        ("omniglot/hist", "4cda4146d0"),
+    ],
+)
+def test_keys_that_came_later_leave_older_run_folders_their_names(shipped: str, before: str) -> None:
+    """The digests are those of the version before miners, k-max pooling, inner recipes and coarse classes."""
+    assert load_config(CONFIGS / f"{shipped}.yaml").digest() == before
 
 
 def test_the_run_folder_is_a_slug_and_the_digest() -> None:
@@ -108,7 +126,7 @@ def test_the_reference_has_a_table_for_every_part_and_a_row_for_every_key() -> N
 
 def test_every_component_of_every_table_can_be_configured() -> None:
     below = set(models_below(PackConfig))
-    for table in (DATASETS, SAMPLERS, LOSSES, RECIPES, TRACKERS, BACKBONES):
+    for table in (DATASETS, SAMPLERS, LOSSES, MINERS, RECIPES, TRACKERS, BACKBONES):
         assert set(table.values()) <= below
 
 

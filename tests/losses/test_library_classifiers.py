@@ -16,6 +16,7 @@ from sfora_ray.losses import (
     ProxyNcaPlusPlusOptions,
 )
 from sfora_ray.losses.base import LossOptions
+from sfora_ray.losses.library.softmax import Classifier
 from sfora_ray.randomness import torch_generator
 from tests.losses.reference import assert_close, load_case, tensor
 
@@ -100,6 +101,19 @@ def test_arcface_stays_finite_where_a_row_meets_its_class_weight(sign: float) ->
     assert own.grad is not None
     assert torch.isfinite(rows.grad).all()
     assert torch.isfinite(own.grad).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_angles_stay_where_the_arc_cosine_has_a_slope(dtype: torch.dtype) -> None:
+    objective, _ = holding(ArcFaceOptions(), torch.eye(2, dtype=dtype), classes_first=False)
+    step = torch.finfo(dtype).eps
+    cosines = torch.tensor([1, -1, 1 - step, step - 1], dtype=dtype, requires_grad=True)
+    assert isinstance(objective, Classifier)
+    angles = objective.loss.get_angles(cosines)
+    angles.sum().backward()
+    assert 0 < angles.min() < angles.max() < math.pi
+    assert cosines.grad is not None
+    assert torch.isfinite(cosines.grad).all()
 
 
 @pytest.mark.parametrize("denominator", ["all", "others"])

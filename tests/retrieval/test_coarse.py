@@ -2,12 +2,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sfora_ray.arrays import l2_normalize
 from sfora_ray.errors import DataError
 from sfora_ray.retrieval import score, similarity
+from sfora_ray.retrieval.coarse import _falling
 from tests.retrieval.slow import slow_metrics, unit
 
 
@@ -64,3 +66,13 @@ def test_coarse_labels_change_nothing_else_and_are_absent_without() -> None:
 def test_every_row_needs_a_coarse_label() -> None:
     with pytest.raises(DataError, match="coarse classes: 3 rows need as many labels"):
         score(unit(0, 1, 2), np.array([0, 0, 1]), coarse=np.array([0, 0]), nmi=False)
+
+
+def test_integers_fall_as_floats_rise_and_zeros_are_equal() -> None:
+    values = torch.tensor(
+        [-torch.inf, -1.0, -0.5, -1e-40, -0.0, 0.0, 1e-40, 0.5, float(np.nextafter(np.float32(0.5), 1)), 1.0]
+    )
+    found = _falling(values)
+    steps = found.diff()
+    assert steps[4] == 0
+    assert bool((steps[[0, 1, 2, 3, 5, 6, 7, 8]] < 0).all())

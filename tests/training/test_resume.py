@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 import sfora_ray.training.ongoing as ongoing_module
+from sfora_ray.errors import RunFolderError
 from sfora_ray.training.member_folder import MemberFolder
 from tests.tiny import STEPS_PER_EPOCH
 from tests.training.interrupted import (
@@ -29,6 +31,20 @@ SETTINGS = {
     "herd": ["model.frozen_batch_norm=true"],
     "proxy_anchor": ["loss={name: proxy_anchor, init: unit}", "recipe={name: plain}"],
     "proxy_anchor_distill": ["loss={name: proxy_anchor}"],
+    "memory_distilled": [
+        "loss={name: contrastive}",
+        "recipe={name: distillation, momentum: 0.9, base: {name: memory, capacity: 30, warmup_steps: 3}}",
+    ],
+    "adversarial_mining_weighted": [
+        "loss={name: triplet}",
+        "recipe={name: adversarial, hidden: [8]}",
+        "sampler={name: mining_weighted, batch_size: 12, subset: 30}",
+    ],
+    "two_streams_n_pairs": [
+        "loss={name: multi_similarity}",
+        "recipe={name: two_stream, reference: own}",
+        "sampler={name: n_pairs, batch_size: 12}",
+    ],
     "herd_bf16_validation": ["training.precision=bf16", "selection.split=validation", "optimizer.name=adam"],
 }
 
@@ -145,6 +161,19 @@ def test_a_damaged_best_student_or_all_damaged_means_training_again(
     train(images, tmp_path / "member")
     assert resumed_from(tmp_path / "member") == [0, 0]
     assert bits(tmp_path / "member") == bits(straight)
+
+
+def test_a_checkpoint_of_another_version_is_refused(images: Path, tmp_path: Path) -> None:
+    train(images, tmp_path / "member", epochs=2)
+    for path in (tmp_path / "member/checkpoint").glob("step-*/loop.json"):
+        loop = {**json.loads(path.read_text()), "format": 1}
+        del loop["sha256"]
+        digest = hashlib.sha256(json.dumps(loop, sort_keys=True).encode()).hexdigest()
+        path.write_text(json.dumps({**loop, "sha256": digest}))
+    before = bits(tmp_path / "member")
+    with pytest.raises(RunFolderError, match=r"must be of format 2, got 1.*Finish the pack with that version"):
+        train(images, tmp_path / "member")
+    assert bits(tmp_path / "member") == before
 
 
 def test_epochs_recorded_after_the_last_checkpoint_are_trained_again(
