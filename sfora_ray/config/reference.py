@@ -16,9 +16,14 @@ from sfora_ray.options import Options
 
 
 def config_reference(root: type[BaseModel] = PackConfig) -> str:
-    """Return every key with its type, default and meaning, as Markdown, one table a part; a pack within has its own."""
-    parts: dict[str, type[BaseModel]] = dict(_parts("", root))
-    return "\n\n".join(_table(title, model) for title, model in parts.items())
+    """Return every key with its type, default and meaning, as Markdown, one table a part; a pack within has its own.
+
+    A part that may stand in several places, such as a recipe within distillation, has its table at the first of them.
+    """
+    first_places: dict[type[BaseModel], str] = {}
+    for title, model in _parts("", root):
+        first_places.setdefault(model, title)
+    return "\n\n".join(_table(title, model) for model, title in first_places.items())
 
 
 def _parts(place: str, model: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]]:

@@ -16,8 +16,15 @@ def test_data_check_names_every_absent_image_and_prints_coarse_classes(
 ) -> None:
     rows = [row for split in ("train", "test") for row in sop_rows(split) if row[1] % 2_000 == 1]
     train, test = ([row for row in rows if (row[1] < 11_319) is own] for own in (True, False))
-    sizes = [size for own in (train, test) for size in (len({row[1] for row in own}), len(own))]
-    monkeypatch.setattr(sop, "_COUNTS", SplitCounts(*sizes, channels=3, coarse_classes=len({row[2] for row in rows})))
+    counts = SplitCounts(
+        train_classes=len({row[1] for row in train}),
+        train_images=len(train),
+        test_classes=len({row[1] for row in test}),
+        test_images=len(test),
+        channels=3,
+        coarse_classes=len({row[2] for row in rows}),
+    )
+    monkeypatch.setattr(sop, "_COUNTS", counts)
     for split, own in (("train", train), ("test", test)):
         (tmp_path / f"Ebay_{split}.txt").write_bytes(sop_text(own))
     for row in rows[2:]:

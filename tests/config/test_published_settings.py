@@ -6,9 +6,12 @@ from functools import cache
 from typing import Any
 
 import pytest
+import torch
 
 from sfora_ray.config.load import load_config
 from sfora_ray.config.pack import PackConfig, ScheduleOptions
+from sfora_ray.parameters import ParameterGroup
+from sfora_ray.training.optimizer import build_optimizer
 from sfora_ray.training.preflight import MemberPlan, dry_plan
 from sfora_ray.training.schedule import rate_factor
 from tests.config.shipped import CONFIGS, PUBLISHED
@@ -80,7 +83,7 @@ def test_the_herd_harness(name: str) -> None:
     assert (config.sampler.batch_size, config.sampler.images_per_class, plan.steps_per_epoch) == (120, per_class, steps)
     assert (config.training.epochs, config.training.evaluate_every) == (60, evaluate)
     assert config.schedule == ScheduleOptions(name="step", every_epochs=every, gamma=0.5, warmup_epochs=warmup)
-    assert config.input.train.crop_scale == (0.16, 1)
+    assert config.input.train.crop_scale == (0.16, 1.0)
     assert (config.optimizer.name, config.optimizer.clip_value, config.optimizer.clip_norm) == ("adamw", None, None)
     herd = name.split("/")[1].startswith("herd")
     assert config.model.layer_norm is herd
@@ -221,12 +224,14 @@ def test_proxy_nca_pp_is_its_authors_recipe(folder: str) -> None:
     assert (config.model.pooling, config.model.pooling_k, config.model.layer_norm) == ("k_max", 1, True)
     assert (config.model.dim, config.model.frozen_batch_norm, config.input.image_size) == (width, False, 256)
     assert (config.schedule.warmup_epochs, config.training.epochs) == (5, epochs + 5)
-    groups = {group.name: (group.lr, group.weight_decay) for group in plan.groups}
-    assert groups == {
+    assert {group.name: (group.lr, group.weight_decay) for group in plan.groups} == {
         **dict.fromkeys(("backbone.decay", "backbone.no_decay", "head.decay", "head.no_decay"), (rate, 0)),
         "proxy_nca_pp.proxies": (proxies, 0),
     }
     check(name, "loss.scale", 9)
+    parameters = (torch.nn.Parameter(torch.zeros(1)),)
+    groups = [ParameterGroup("all", parameters, lr=rate, decays=True, warms_up=True)]
+    assert build_optimizer(config.optimizer, groups, torch.device("cpu")).param_groups[0]["eps"] == 1
 
 
 @pytest.mark.parametrize(

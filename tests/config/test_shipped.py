@@ -142,7 +142,7 @@ def _check_groups(config: PackConfig, plan: MemberPlan) -> None:
     head = config.optimizer.head_lr or config.optimizer.lr
     assert rates["backbone.decay"] == (config.optimizer.lr, config.optimizer.weight_decay)
     assert rates["head.decay"] == (head, config.optimizer.weight_decay)
-    assert rates["backbone.no_decay"] == (config.optimizer.lr, 0)
+    assert rates["backbone.no_decay"] == (config.optimizer.lr, 0.0)
     # ResNet-50 without its classifier: 25,557,032 - 2,049,000; 53 BatchNorms hold 26,560 pairs.
     sizes = {group.name: group.num_parameters for group in plan.groups}
     assert sizes["backbone.decay"] + sizes["backbone.no_decay"] == 23_508_032

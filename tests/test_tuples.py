@@ -51,4 +51,5 @@ def test_triplets_join_pairs_of_one_anchor_in_their_order(labels: list[int], sha
     positive, negative = listed(some)
     expected = [(a, p, n) for a, p in positive for b, n in negative if a == b]
     found = triplets_of(some)
-    assert list(zip(found.anchors.tolist(), found.positives.tolist(), found.negatives.tolist(), strict=True)) == expected
+    columns = (found.anchors.tolist(), found.positives.tolist(), found.negatives.tolist())
+    assert list(zip(*columns, strict=True)) == expected
