@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sfora_ray.losses import LOSSES, LossOptions
 from sfora_ray.mining import MinerOptions
-from sfora_ray.recipes import RecipeOptions
+from sfora_ray.recipes import DistillationOptions, RecipeOptions
 from sfora_ray.samplers import SamplerOptions
 
 
@@ -24,7 +24,7 @@ def misfits(
     """
     per_class = sampler.images_per_class
     return [
-        *_no_positives(loss, per_class),
+        *_no_positives(loss, recipe, per_class),
         *_given(loss.batch_problem(sampler.batch_size, per_class)),
         *_no_use_for(miner, loss),
         *_chosen_twice(miner, recipe),
@@ -36,12 +36,19 @@ def _given(problem: str | None) -> list[str]:
     return [] if problem is None else [problem]
 
 
-def _no_positives(loss: LossOptions, per_class: int | None) -> Iterator[str]:
-    if loss.needs_positives and per_class is not None and per_class < 2:
+def _no_positives(loss: LossOptions, recipe: RecipeOptions, per_class: int | None) -> Iterator[str]:
+    comparing = f"loss.name '{loss.name}'" if loss.needs_positives else ""
+    if not comparing and _inner(recipe).needs_positives:
+        comparing = f"recipe.name '{_inner(recipe).name}'"
+    if comparing and per_class is not None and per_class < 2:
         yield (
-            f"loss.name '{loss.name}' compares images of one class, but sampler.samples_per_class is {per_class}: "
+            f"{comparing} compares images of one class, but sampler.samples_per_class is {per_class}: "
             "it would learn nothing. Use 2 or more"
         )
+
+
+def _inner(recipe: RecipeOptions) -> RecipeOptions:
+    return recipe.base if isinstance(recipe, DistillationOptions) else recipe
 
 
 def _no_use_for(miner: MinerOptions | None, loss: LossOptions) -> Iterator[str]:
@@ -61,8 +68,8 @@ def _no_use_for(miner: MinerOptions | None, loss: LossOptions) -> Iterator[str]:
 
 
 def _chosen_twice(miner: MinerOptions | None, recipe: RecipeOptions) -> Iterator[str]:
-    if miner is not None and recipe.chooses_tuples:
+    if miner is not None and _inner(recipe).chooses_tuples:
         yield (
-            f"miner.name '{miner.name}' and recipe.name '{recipe.name}' would both choose what is compared. "
+            f"miner.name '{miner.name}' and recipe.name '{_inner(recipe).name}' would both choose what is compared. "
             "Remove miner"
         )

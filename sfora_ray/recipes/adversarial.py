@@ -161,6 +161,8 @@ class AdversarialOptions(RecipeOptions):
         differences="equal weights, a plain linear/ReLU generator, no pre-training; hardest triplets, none at random",
     )
 
+    needs_positives: ClassVar[bool] = True
+
     name: Literal["adversarial"] = "adversarial"
     adversarial_margin: float = Field(default=0.2, ge=0)
     """How much farther than the positive a synthetic negative may be before the generator is charged."""

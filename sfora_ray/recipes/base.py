@@ -177,10 +177,11 @@ class RecipeOptions(Options, ABC):
     card: ClassVar[Card]
     """Its row in the table of methods."""
 
-    @property
-    def chooses_tuples(self) -> bool:
-        """Return whether the recipe itself chooses the tuples of its objective, so that no miner can."""
-        return False
+    needs_positives: ClassVar[bool] = False
+    """Whether it compares two images of a class itself, whatever the objective does."""
+
+    chooses_tuples: ClassVar[bool] = False
+    """Whether the recipe itself chooses the tuples of its objective, so that no miner can."""
 
     def problem(self, loss: LossOptions, *, dim: int, batch_size: int) -> str | None:  # noqa: ARG002
         """Return why it cannot be used so, and the way out, or None.

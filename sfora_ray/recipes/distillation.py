@@ -150,14 +150,10 @@ class DistillationOptions(RecipeOptions):
             raise ValueError("checkpoint is read only with teacher 'checkpoint'")
         return self
 
-    @property
-    def chooses_tuples(self) -> bool:
-        """Return whether the recipe inside does."""
-        return self.base.chooses_tuples
-
     def problem(self, loss: LossOptions, *, dim: int, batch_size: int) -> str | None:
         """Return why the recipe inside cannot be used so, or None."""
-        return self.base.problem(loss, dim=dim, batch_size=batch_size)
+        problem = self.base.problem(loss, dim=dim, batch_size=batch_size)
+        return None if problem is None else problem.replace("recipe.", "recipe.base.")
 
     def build(self, made: Ingredients) -> Distillation:
         """Compose the recipe.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from sfora_ray.losses import LOSSES, LossOptions, TupleObjective
 from sfora_ray.recipes.base import Ingredients, RecipeOptions, StudentRecipe
 
@@ -23,10 +25,7 @@ class TupleRecipe(StudentRecipe):
 class TupleRecipeOptions(RecipeOptions):
     """Options of a recipe that hands tuples to its objective."""
 
-    @property
-    def chooses_tuples(self) -> bool:
-        """Return that it does."""
-        return True
+    chooses_tuples: ClassVar[bool] = True
 
     def problem(self, loss: LossOptions, *, dim: int, batch_size: int) -> str | None:  # noqa: ARG002
         """Return why this objective cannot be handed tuples, or None."""

@@ -131,6 +131,7 @@ def _counts(dataset: ImageDataset) -> SplitCounts:
         test_classes=len(dataset.test.class_names),
         test_images=len(dataset.test),
         channels=dataset.channels,
+        coarse_classes=len(dataset.train.coarse_names) or None,
     )
 
 

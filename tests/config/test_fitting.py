@@ -46,7 +46,15 @@ REFUSED = {
     ),
     "the same within distillation": (
         ["loss={name: contrastive}", "recipe={name: distillation, base: {name: memory, capacity: 11}}"],
-        r"capacity \(11\) must not be below sampler\.batch_size \(12\)",
+        r"recipe\.base\.capacity \(11\) must not be below sampler\.batch_size \(12\)",
+    ),
+    "a miner, a recipe within distillation that chooses itself": (
+        ["loss={name: supcon}", "miner={name: pair_margin}", "recipe={name: distillation, base: {name: two_stream}}"],
+        r"'pair_margin' and recipe\.name 'two_stream' would both choose what is compared\. Remove miner",
+    ),
+    "one image of a class, a recipe that compares them": (
+        ["recipe={name: adversarial}", "sampler.samples_per_class=1"],
+        r"recipe\.name 'adversarial' compares images of one class, but sampler\.samples_per_class is 1",
     ),
     "slices that do not sum to the width": (
         ["loss={name: contrastive}", "recipe={name: cascade, slices: [2, 3, 2]}"],

@@ -8,15 +8,12 @@ from typing import Any
 
 import jsonschema
 import pytest
-import torch
 
 from sfora_ray.config.load import load_config
 from sfora_ray.config.pack import PackConfig
 from sfora_ray.config.yaml_text import dump_yaml, parse_yaml
-from sfora_ray.models import Embedder, ModelOptions, build_embedder
-from sfora_ray.training import preflight
-from sfora_ray.training.preflight import MemberPlan, dry_plan
-from tests.config.shipped import CONFIGS, PUBLISHED, SHIPPED, opening
+from sfora_ray.training.preflight import MemberPlan
+from tests.config.shipped import CONFIGS, PUBLISHED, SHIPPED, config_of, opening, plan_of
 
 METHODS = {
     "contextual_224",
@@ -57,7 +54,7 @@ def test_its_header_has_a_source_and_the_command(name: str) -> None:
 
 def test_no_two_files_compute_the_same() -> None:
     """But for the name, which is part of a digest."""
-    configs = [load_config(CONFIGS / name) for name in SHIPPED]
+    configs = [config_of(name) for name in SHIPPED]
     digests = [config.model_copy(update={"name": "any"}).digest() for config in configs]
     twins = [name for name, digest in zip(SHIPPED, digests, strict=True) if digests.count(digest) > 1]
     assert twins == []
@@ -95,7 +92,7 @@ def test_a_benchmark_tells_source_published_value_and_what_is_selected(name: str
     text = opening(name)
     for part in ("Source: ", "Published: ", "Cost: ", "Epochs are selected on the test classes"):
         assert text.count(part) == 1, part
-    assert load_config(CONFIGS / name).selection.split == "test"
+    assert config_of(name).selection.split == "test"
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -107,27 +104,9 @@ def test_a_transfer_says_so_first_and_has_no_published_value(name: str) -> None:
         assert "Published: none" in text
 
 
-@pytest.fixture(scope="module")
-def one_network_of_each_kind() -> Any:
-    """Let plans share their networks, which they only look at: a ResNet-50 takes a while to draw."""
-    made: dict[str, Embedder] = {}
-
-    def shared(options: ModelOptions, *, channels: int, generator: torch.Generator) -> Embedder:
-        key = f"{options.model_dump_json()} {channels}"
-        if key not in made:
-            made[key] = build_embedder(options, channels=channels, generator=generator)
-        return made[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(preflight, "build_embedder", shared)
-        yield
-
-
-@pytest.mark.usefixtures("one_network_of_each_kind")
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_its_plan_costs_what_it_says(name: str) -> None:
-    config = load_config(CONFIGS / name)
-    plan = dry_plan(config)
+    config, plan = config_of(name), plan_of(name)
     found = COST.search(opening(name))
     assert found is not None
     told = tuple(int(number.replace(",", "")) for number in found.groups())

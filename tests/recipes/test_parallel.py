@@ -82,7 +82,7 @@ def by_rank(tmp_path_factory: pytest.TempPathFactory) -> ByRank:
     for process in workers:
         process.start()
     for process in workers:
-        process.join(timeout=120)
+        process.join(timeout=300)
     assert [process.exitcode for process in workers] == [0] * WORKERS
     return [torch.load(folder / f"rank{rank}.pt", weights_only=True) for rank in range(WORKERS)]
 
