@@ -81,7 +81,8 @@ def _walk(location: Iterable[int | str], model: type[BaseModel]) -> tuple[Models
             continue
         tagged = [one for one in models if part in _names_of(one)]
         field = next((one.model_fields[part] for one in models if part in one.model_fields), None)
-        if tagged and field is None:
+        # Among several the tag comes first, even where one of them has a field of the same name.
+        if tagged and (field is None or len(models) > 1):
             models = owner = tagged
             continue
         if field is None and _is_internal(part):

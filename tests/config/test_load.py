@@ -11,6 +11,7 @@ from sfora_ray.config.load import build_config, load_config
 from sfora_ray.config.overrides import apply_overrides
 from sfora_ray.config.yaml_text import dump_yaml, parse_yaml
 from sfora_ray.errors import ConfigError
+from sfora_ray.losses import LOSSES
 from tests.tiny import tiny_config, tiny_values
 
 
@@ -31,7 +32,12 @@ def problems(given: dict[str, Any]) -> list[str]:
     [
         ({"los": 1}, "los: unknown key. Did you mean 'loss'? Valid keys: cache_dir, data, ", "training"),
         ({"loss": {"name": "hist", "tua": 3}}, "loss.tua: unknown key. Did you mean 'tau'?", "tau"),
-        ({"loss": {"name": "hits"}}, "loss: 'hits' is not known. Did you mean 'hist'?", "proxy_anchor"),
+        ({"loss": {"name": "hits"}}, "loss: 'hits' is not known. Did you mean 'hist'?", ", ".join(LOSSES)),
+        (
+            {"loss": {"name": "hist_proxy_anchor", "hist": {"tua": 3}}},
+            "loss.hist.tua: unknown key. Did you mean 'tau'?",
+            "tau",
+        ),
         ({"loss": {"tau": 3}}, "loss: needs a 'name'. Choose one of: hist, proxy_anchor", ""),
         ({"schedule": {"name": "cosin"}}, "schedule.name: 'cosin' is not one of ", "Did you mean 'cosine'?"),
         ({"seeds": [0, "a"]}, "seeds[1]: expected int, got 'a' (str)", ""),
