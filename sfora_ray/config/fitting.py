@@ -22,12 +22,15 @@ def misfits(
         sampler: what makes a batch.
         dim: width of the rows that losses see.
     """
+    inner = recipe.base if isinstance(recipe, DistillationOptions) else recipe
+    inner_place = f"{'recipe' if inner is recipe else 'recipe.base'}.name '{inner.name}'"
     per_class = sampler.images_per_class
+    comparing = [f"loss.name '{loss.name}'"] * loss.needs_positives + [inner_place] * inner.needs_positives
     return [
-        *_no_positives(loss, recipe, per_class),
+        *_nothing_to_compare(comparing, per_class, sampler.batch_size),
         *_given(loss.batch_problem(sampler.batch_size, per_class)),
         *_no_use_for(miner, loss),
-        *_chosen_twice(miner, recipe),
+        *_chosen_twice(miner, inner, inner_place),
         *_given(recipe.problem(loss, dim=dim, batch_size=sampler.batch_size)),
     ]
 
@@ -36,19 +39,20 @@ def _given(problem: str | None) -> list[str]:
     return [] if problem is None else [problem]
 
 
-def _no_positives(loss: LossOptions, recipe: RecipeOptions, per_class: int | None) -> Iterator[str]:
-    comparing = f"loss.name '{loss.name}'" if loss.needs_positives else ""
-    if not comparing and _inner(recipe).needs_positives:
-        comparing = f"recipe.name '{_inner(recipe).name}'"
-    if comparing and per_class is not None and per_class < 2:
+def _nothing_to_compare(comparing: list[str], per_class: int | None, batch_size: int) -> Iterator[str]:
+    if not comparing or per_class is None:
+        return
+    if per_class < 2:
         yield (
-            f"{comparing} compares images of one class, but sampler.samples_per_class is {per_class}: "
+            f"{comparing[0]} compares images of one class, but sampler.samples_per_class is {per_class}: "
             "it would learn nothing. Use 2 or more"
         )
-
-
-def _inner(recipe: RecipeOptions) -> RecipeOptions:
-    return recipe.base if isinstance(recipe, DistillationOptions) else recipe
+    elif batch_size < 2 * per_class:
+        yield (
+            f"{comparing[0]} compares classes, but a batch of {batch_size} with {per_class} images of a class holds "
+            f"one. Set sampler.batch_size to {2 * per_class} or more, or sampler.samples_per_class to "
+            f"{max(2, batch_size // 2)} or less"
+        )
 
 
 def _no_use_for(miner: MinerOptions | None, loss: LossOptions) -> Iterator[str]:
@@ -67,9 +71,6 @@ def _no_use_for(miner: MinerOptions | None, loss: LossOptions) -> Iterator[str]:
         )
 
 
-def _chosen_twice(miner: MinerOptions | None, recipe: RecipeOptions) -> Iterator[str]:
-    if miner is not None and _inner(recipe).chooses_tuples:
-        yield (
-            f"miner.name '{miner.name}' and recipe.name '{_inner(recipe).name}' would both choose what is compared. "
-            "Remove miner"
-        )
+def _chosen_twice(miner: MinerOptions | None, inner: RecipeOptions, place: str) -> Iterator[str]:
+    if miner is not None and inner.chooses_tuples:
+        yield f"miner.name '{miner.name}' and {place} would both choose what is compared. Remove miner"

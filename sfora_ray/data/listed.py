@@ -69,7 +69,7 @@ class Listed:
     test: Listing
     counts: SplitCounts
 
-    def dataset(self, notes: tuple[str, ...] = ()) -> ImageDataset:
+    def dataset(self) -> ImageDataset:
         """Check everything and return the data set.
 
         Raises:
@@ -88,7 +88,6 @@ class Listed:
             channels=self.counts.channels,
             train=_table(self.folder, self.train, self.counts.channels, coarse_names),
             test=_table(self.folder, self.test, self.counts.channels, coarse_names),
-            notes=notes,
         )
 
     def _refuse_other_counts(self) -> None:

@@ -10,7 +10,7 @@ images with the batch, so that one process, that of the caller, counts them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -90,7 +90,7 @@ class TrainLoader:
             DataError: an image cannot be read, and none stands in for it.
         """
         steps = range(first_step, batches.steps_per_epoch)
-        self._steps.keys = [(epoch, step, batches.batch(epoch, step)) for step in steps]
+        self._steps.keys = ((epoch, step, batches.batch(epoch, step)) for step in steps)
         return _told(iter(self._loader), self._on_unreadable)
 
 
@@ -141,14 +141,11 @@ def _told(batches: Iterator[_Loaded], on_unreadable: OnUnreadable | None) -> Ite
 class _Steps:
     """The keys of the batches to load next; the loader asks anew at each epoch."""
 
-    def __init__(self, keys: list[_Key] | None = None) -> None:
-        self.keys = keys or []
+    def __init__(self, keys: Iterable[_Key] = ()) -> None:
+        self.keys = keys
 
     def __iter__(self) -> Iterator[_Key]:
         return iter(self.keys)
-
-    def __len__(self) -> int:
-        return len(self.keys)
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,26 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sfora_ray.precision import widened
+
 
 def unit_rows(embeddings: Tensor) -> Tensor:
     """Return ``(B, D)`` rows L2-normalised, in float64 if they come so and in float32 otherwise."""
-    return F.normalize(embeddings if embeddings.dtype == torch.float64 else embeddings.float())
+    return F.normalize(widened(embeddings))
 
 
 def same_class(labels: Tensor) -> Tensor:
     """Return ``(B, B)`` bool: whether two rows are of one class; a row is of its own."""
     return labels[:, None] == labels
+
+
+def refuse_reversed_margins(*, positive: float, negative: float) -> None:
+    """Raise ValueError where positives need be less alike than negatives may be; both margins are cosines."""
+    if positive < negative:
+        raise ValueError(
+            "margins are similarities, and positive_margin must not be below negative_margin, "
+            f"got {positive:g} and {negative:g}. Common are 0.9 and 0.6"
+        )
 
 
 def margin_contrast(cosines: Tensor, same: Tensor, *, positive_margin: float, negative_margin: float) -> Tensor:

@@ -31,7 +31,7 @@ from torch import Tensor
 from sfora_ray.card import Card
 from sfora_ray.errors import ConfigError
 from sfora_ray.losses.base import LossOptions, Objective
-from sfora_ray.losses.batch_cosines import margin_contrast, same_class, unit_rows
+from sfora_ray.losses.batch_cosines import margin_contrast, refuse_reversed_margins, same_class, unit_rows
 
 Weighting = Literal["paper", "program_224", "program_256"]
 
@@ -142,7 +142,12 @@ class ContextualOptions(LossOptions):
     """Slope that stands for a threshold's gradient; it acts on the contextual term alone."""
 
     @model_validator(mode="after")
-    def _contrast_is_not_reversed(self) -> ContextualOptions:
+    def _margins_are_in_order(self) -> ContextualOptions:
+        refuse_reversed_margins(positive=self.positive_margin, negative=self.negative_margin)
+        return self
+
+    @model_validator(mode="after")
+    def _no_weight_is_negative(self) -> ContextualOptions:
         if self.weighting == "program_256" and self.lam + self.gamma > 1:
             raise ValueError(
                 f"lam ({self.lam}) and gamma ({self.gamma}) must not exceed 1 together where weighting is "
@@ -158,7 +163,7 @@ class ContextualOptions(LossOptions):
         rest = 1 - self.lam
         return self.lam, rest - self.gamma if self.weighting == "program_256" else rest
 
-    def batch_problem(self, batch_size: int, samples_per_class: int | None) -> str | None:
+    def batch_problem(self, batch_size: int, samples_per_class: int | None) -> str | None:  # noqa: ARG002
         """Return why ``k`` does not fit such a batch and the way out, or None."""
         if self.k % 2:
             return f"loss.k must be even, for k / 2 neighbours must be reciprocal, got {self.k}. Use {self.k + 1}"
@@ -172,8 +177,6 @@ class ContextualOptions(LossOptions):
                 f"loss.k must equal the images of each class in a batch, {samples_per_class}, got {self.k}. "
                 "Change loss.k or sampler.samples_per_class"
             )
-        if batch_size <= self.k:
-            return f"a batch of {batch_size} holds one class, where loss.name 'contextual' learns nothing. Raise it"
         return None
 
     def build(self, *, dim: int, num_classes: int, generator: torch.Generator) -> Contextual:  # noqa: ARG002

@@ -19,8 +19,8 @@ with each other, not from its pages. So what is implemented is exactly the above
   Pairs of proxies outnumber all others, so rows get a very small gradient there.
 
 Adam hardly sees the difference, unless other terms such as distillation are added. The gradient of repulsion grows
-without bound as two classes touch, up to the distance of 1e-4 where it is cut. :meth:`Pfml.diagnostics` tells of a
-collapse: mean cosines near 1, and a share of rows that lie among another class.
+without bound as two classes touch, up to the distance of 1e-4 where it is cut; so distances are computed in float64.
+:meth:`Pfml.diagnostics` tells of a collapse: mean cosines near 1, and a share of rows that lie among another class.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from torch.utils.checkpoint import checkpoint
 from sfora_ray.card import Card
 from sfora_ray.losses.base import LossOptions, Objective
 from sfora_ray.losses.batch_cosines import same_class
+from sfora_ray.losses.weights import weight_group
 from sfora_ray.parameters import ParameterGroup
 
 LEAST_DISTANCE = 1e-4
@@ -58,12 +59,13 @@ class Pfml(Objective):
         self.register_buffer("last_batch", torch.zeros(2))
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """Return the scalar loss, computed in the proxies' precision whatever autocast says."""
+        """Return the scalar loss in the proxies' precision, computed in float64 whatever autocast says."""
         with torch.autocast(embeddings.device.type, enabled=False):
-            rows = F.normalize(embeddings.to(self.proxies.dtype))
+            # In float32 ``2 - 2 cos`` is rounding noise below a distance of 1e-3, also of rows normalised in it.
+            rows = F.normalize(embeddings.double())
             self._remember(rows.detach(), labels)
-            points = torch.cat([rows, F.normalize(self.proxies)])  # (B + P, D)
-            energy = self._energy(points, torch.cat([labels, self.proxy_labels]))
+            points = torch.cat([rows, F.normalize(self.proxies.double())])  # (B + P, D)
+            energy = self._energy(points, torch.cat([labels, self.proxy_labels])).to(self.proxies.dtype)
         if self.options.reading == "paper":
             return energy
         return energy / (len(points) * (len(points) - 1))
@@ -126,11 +128,7 @@ class Pfml(Objective):
         """Return the proxies at their own absolute rate; ``base_lr`` does not reach them."""
         del base_lr
         options = self.options
-        return (
-            ParameterGroup(
-                "pfml.proxies", (self.proxies,), options.proxy_lr, decays=options.proxy_decay, warms_up=True
-            ),
-        )
+        return weight_group("pfml.proxies", self.proxies, options.proxy_lr, decays=options.proxy_decay)
 
 
 class PfmlOptions(LossOptions):

@@ -20,12 +20,12 @@ import math
 from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from sfora_ray.card import Card
 from sfora_ray.losses.base import LossOptions, Objective
-from sfora_ray.losses.batch_cosines import margin_contrast, same_class, unit_rows
+from sfora_ray.losses.batch_cosines import margin_contrast, refuse_reversed_margins, same_class, unit_rows
 from sfora_ray.losses.ranking import mean_soft_precision
 
 
@@ -91,6 +91,13 @@ class RoadmapOptions(LossOptions):
     """Weight of SupAP (the authors' config: 1)."""
     calibration_weight: float = Field(default=0.5, ge=0)
     """Weight of the calibration (the authors' config: 1)."""
+
+    @model_validator(mode="after")
+    def _margins_are_in_order_and_something_counts(self) -> RoadmapOptions:
+        refuse_reversed_margins(positive=self.positive_margin, negative=self.negative_margin)
+        if not self.ap_weight and not self.calibration_weight:
+            raise ValueError("ap_weight and calibration_weight must not both be 0: nothing would be learnt")
+        return self
 
     @property
     def line_start(self) -> float:

@@ -6,13 +6,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sfora_ray.precision import widened
 from sfora_ray.tuples import Pairs, pairs_within
 
 
 def unit_rows(embeddings: Tensor) -> Tensor:
     """Return ``(B, D)`` L2-normalised rows without history, in float32 at least."""
-    rows = embeddings.detach()
-    return F.normalize(rows.float() if rows.element_size() < 4 else rows)
+    return F.normalize(widened(embeddings.detach()))
 
 
 def unit_distances(embeddings: Tensor) -> Tensor:

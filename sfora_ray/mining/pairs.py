@@ -74,7 +74,7 @@ class HdcMiner(Miner):
         self.fraction = options.fraction
 
     def forward(self, embeddings: Tensor, labels: Tensor, candidates: Pairs | None = None) -> Pairs:
-        """Return the farthest positives and the nearest negatives, the count rounded up, hardest first.
+        """Return the farthest positives and the nearest negatives, hardest first, the count rounded up.
 
         Of pairs as hard as each other those that come first among the candidates go first.
         """
@@ -88,7 +88,7 @@ class HdcMiner(Miner):
 
     def _hardest(self, ease: Tensor) -> Tensor:
         # 0.55 * 100 is a little above 55 in binary; that must not round up to 56.
-        count = math.ceil(self.fraction * len(ease) - 1e-9)
+        count = max(1, math.ceil(self.fraction * len(ease) - 1e-9))
         return ease.argsort(stable=True)[:count]
 
 
@@ -133,9 +133,9 @@ class PairMarginMinerOptions(MinerOptions):
     gives: ClassVar[str] = "pairs"
 
     name: Literal["pair_margin"] = "pair_margin"
-    positive_above: float = Field(default=0.0, ge=0)
+    positive_above: float = Field(default=0.0, ge=0, le=2)
     """Positives farther apart than this are kept; normalised rows are at most 2 apart."""
-    negative_below: float = Field(default=1.4, gt=0)
+    negative_below: float = Field(default=1.4, gt=0, le=2)
     """Negatives nearer than this are kept."""
 
     def build(self) -> PairMarginMiner:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from sfora_ray.models.conv4 import Conv4Options
 from sfora_ray.models.embedder import Embedder
@@ -39,6 +39,15 @@ class ModelOptions(Options):
     frozen_batch_norm: bool = False
     """Whether the backbone's BatchNorm keeps the statistics it starts with."""
     projector: ProjectorOptions | None = None
+
+    @model_validator(mode="after")
+    def _k_has_a_pooling_that_reads_it(self) -> ModelOptions:
+        if self.pooling_k != 1 and self.pooling != "k_max":
+            raise ValueError(
+                f"pooling_k is read by pooling 'k_max' alone, got {self.pooling_k} with pooling '{self.pooling}'. "
+                "Leave it at 1, or set pooling to 'k_max'"
+            )
+        return self
 
     @property
     def training_dim(self) -> int:

@@ -13,6 +13,8 @@ from typing import Literal
 
 from torch import Tensor
 
+from sfora_ray.precision import widened
+
 PoolingName = Literal["avg", "max", "avg_max", "gem", "k_max"]
 GEM_POWER = 3
 GEM_FLOOR = 1e-6
@@ -36,8 +38,7 @@ def average_plus_maximum(features: Tensor) -> Tensor:
 def generalized_mean(features: Tensor) -> Tensor:
     """Return the ``(B, F)`` cubic mean of ``(B, F, h, w)``; values below 1e-6 count as that."""
     # Cubes overflow float16 above 40, so half precision is left here.
-    wide = features.float() if features.element_size() < 4 else features
-    return average(wide.clamp(min=GEM_FLOOR).pow(GEM_POWER)).pow(1 / GEM_POWER)
+    return average(widened(features).clamp(min=GEM_FLOOR).pow(GEM_POWER)).pow(1 / GEM_POWER)
 
 
 def mean_of_largest(features: Tensor, k: int) -> Tensor:

@@ -31,25 +31,12 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from sfora_ray.card import Card
+from sfora_ray.mining import BatchHardOptions
 from sfora_ray.models import Embedder
 from sfora_ray.models.backbone import seeded_by
 from sfora_ray.parameters import ParameterGroup, split_by_decay
 from sfora_ray.recipes.base import Ingredients, LossTerms, RecipeOptions, Seen, StudentRecipe, Turn
 from sfora_ray.tuples import Triplets
-
-
-@torch.no_grad()
-def hardest_triplets(rows: Tensor, labels: Tensor) -> Triplets:
-    """Return each row of ``(B, D)`` that can be an anchor, with its farthest positive and its nearest negative."""
-    directions = F.normalize(rows)
-    cosines = directions @ directions.T  # (B, B)
-    same = labels[:, None] == labels
-    itself = torch.eye(len(labels), dtype=torch.bool, device=labels.device)
-    positive, negative = same & ~itself, ~same
-    anchors = (positive.any(dim=1) & negative.any(dim=1)).nonzero().squeeze(1)
-    farthest = cosines.masked_fill(~positive, torch.inf).argmin(dim=1)
-    nearest = cosines.masked_fill(~negative, -torch.inf).argmax(dim=1)
-    return Triplets(anchors, farthest[anchors], nearest[anchors])
 
 
 def mean_of_positive(violations: Tensor) -> Tensor:
@@ -106,13 +93,14 @@ class Adversarial(StudentRecipe):
         super().__init__(made)
         self.options = options
         num_features = made.embedder.backbone.num_features
+        self.miner = BatchHardOptions().build()
         self.generator = make_generator(num_features, options.hidden, generator=made.generator)
 
     def turns(self, images: Tensor, labels: Tensor) -> Iterator[Turn]:
         """Yield the generator's turn, then the network's, on the whole batch."""
         features, classes = self.rows(self.student.features, images), self.gather(labels)
         rows = self.run(self.student.project, features)
-        triplets = hardest_triplets(rows, classes)
+        triplets: Triplets = self.miner(rows, classes)
         # One forward pass serves both turns: in between only the generator changes.
         yield Turn(self._generator_terms(features.detach(), rows.detach(), triplets), None)
         synthetic = self._synthetic_loss(features.detach(), rows, triplets)

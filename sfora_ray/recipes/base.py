@@ -21,6 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import torch
@@ -31,6 +32,7 @@ from sfora_ray.losses import LossOptions, Objective
 from sfora_ray.models import Embedder
 from sfora_ray.options import Options
 from sfora_ray.parameters import ParameterGroup
+from sfora_ray.precision import widened
 
 Autocast = Callable[[], AbstractContextManager[object]]
 Gather = Callable[[Tensor], Tensor]
@@ -142,7 +144,7 @@ class Recipe(nn.Module, ABC):
         """Return what ``network`` makes of ``inputs``: run under autocast, then widened."""
         with self.autocast():
             outputs = network(inputs)
-        return outputs.float() if outputs.element_size() < 4 else outputs
+        return widened(outputs)
 
 
 class StudentRecipe(Recipe):
@@ -192,6 +194,19 @@ class RecipeOptions(Options, ABC):
             batch_size: images in a batch.
         """
         return None
+
+    def length_problem(self, steps: int) -> str | None:  # noqa: ARG002
+        """Return why a training of so many steps in all would not be what it seems, and the way out, or None."""
+        return None
+
+    @property
+    def teacher_file(self) -> Path | None:
+        """Return the file of a trained teacher, where there is one."""
+        return None
+
+    def without_teacher_file(self) -> RecipeOptions:
+        """Return the recipe of the same parameters that reads no file, for plans made where it is not at hand."""
+        return self
 
     @abstractmethod
     def build(self, made: Ingredients) -> Recipe:

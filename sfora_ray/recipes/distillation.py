@@ -155,6 +155,20 @@ class DistillationOptions(RecipeOptions):
         problem = self.base.problem(loss, dim=dim, batch_size=batch_size)
         return None if problem is None else problem.replace("recipe.", "recipe.base.")
 
+    def length_problem(self, steps: int) -> str | None:
+        """Return why a training of so many steps does not suit the recipe inside, or None."""
+        problem = self.base.length_problem(steps)
+        return None if problem is None else problem.replace("recipe.", "recipe.base.")
+
+    @property
+    def teacher_file(self) -> Path | None:
+        """Return the trained teacher's file, if it is no average."""
+        return self.checkpoint
+
+    def without_teacher_file(self) -> DistillationOptions:
+        """Return the same with an average for a teacher."""
+        return self.model_copy(update={"teacher": "ema", "checkpoint": None})
+
     def build(self, made: Ingredients) -> Distillation:
         """Compose the recipe.
 

@@ -127,6 +127,15 @@ class MemoryOptions(TupleRecipeOptions):
             )
         return super().problem(loss, dim=dim, batch_size=batch_size)
 
+    def length_problem(self, steps: int) -> str | None:
+        """Return that the memory would never be used, or None."""
+        if self.warmup_steps < steps:
+            return None
+        return (
+            f"recipe.warmup_steps ({self.warmup_steps}) must be below the {steps} steps of the whole training, or the "
+            f"memory is never used. Use {steps // 10} or so, or train longer"
+        )
+
     def build(self, made: Ingredients) -> Memory:
         """Compose the recipe."""
         return Memory(self, made)

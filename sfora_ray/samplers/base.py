@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
-from pydantic import PositiveInt
+from pydantic import Field
 
 from sfora_ray.arrays import Float32, Int64
 from sfora_ray.card import Card
@@ -48,8 +48,8 @@ class SamplerOptions(Options, ABC):
     card: ClassVar[Card]
     """Its row in the table of methods."""
 
-    batch_size: PositiveInt = 120
-    """Images in a batch, over all workers of a member."""
+    batch_size: int = Field(default=120, ge=2)
+    """Images in a batch, over all workers of a member; a batch of one would break batch normalisation."""
 
     @property
     def images_per_class(self) -> int | None:

@@ -24,6 +24,8 @@ from sfora_ray.samplers.balanced import draw_images, rows_by_class
 from sfora_ray.samplers.base import Sampler, SamplerOptions
 
 _NAME = "hierarchical"
+_LONG_EPOCH = 4
+"""An epoch that draws more than so many times the images there are is told."""
 
 Groups = tuple[tuple[Int64, ...], ...]
 """The rows of each class of each coarse class."""
@@ -80,7 +82,7 @@ class HierarchicalOptions(SamplerOptions):
             options=self,
             steps_per_epoch=math.comb(len(large), self.super_classes) * self.batches_per_tuple,
             seed=seed,
-            notes=_notes(self, groups, classes_each),
+            notes=(*_notes(self, groups, classes_each), *_long_epoch_notes(self, len(labels), len(large))),
         )
 
 
@@ -93,7 +95,7 @@ class HierarchicalSampler(Sampler):
         options: how a batch is made up.
         steps_per_epoch: number of batches in each epoch.
         seed: names the streams of draws.
-        notes: which coarse classes are left out and which classes are upsampled.
+        notes: which coarse classes are left out, which classes are upsampled, and how long a long epoch is.
     """
 
     groups: Groups
@@ -166,3 +168,14 @@ def _notes(options: HierarchicalOptions, groups: Groups, classes_each: int) -> t
         "images a class)"
     )
     return (*([left_out] if short else []), *([upsampled] if small else []))
+
+
+def _long_epoch_notes(options: HierarchicalOptions, num_images: int, num_groups: int) -> tuple[str, ...]:
+    combinations = math.comb(num_groups, options.super_classes)
+    drawn = combinations * options.batches_per_tuple * options.batch_size
+    if drawn <= _LONG_EPOCH * num_images:
+        return ()
+    return (
+        f"an epoch draws {drawn} images, {drawn / num_images:.1f} times the {num_images} there are: {combinations} "
+        f"combinations of coarse classes, batches_per_tuple {options.batches_per_tuple}",
+    )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
 from sfora_ray.arrays import Float32, Float64, Int64
 from sfora_ray.card import Card
@@ -46,10 +46,8 @@ class MiningWeightedOptions(SamplerOptions):
     )
 
     name: Literal["mining_weighted"] = "mining_weighted"
-    batch_size: int = Field(120, ge=2)
-    """Images in a batch, over all workers of a member; a batch of one would break batch normalisation."""
-    subset: PositiveInt = 2048
-    """At most so many images are looked at before an epoch; all their pairs are compared at once."""
+    subset: int = Field(default=2048, ge=2, le=8192)
+    """At most so many images are looked at before an epoch; all their pairs are compared at once, which bounds it."""
     miner: SubsetMiner = MultiSimilarityMinerOptions()
     """Finds the tuples that are counted."""
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from pydantic import Field
 
 from sfora_ray.arrays import Int64
 from sfora_ray.card import Card
@@ -25,8 +24,6 @@ class RandomOptions(SamplerOptions):
     )
 
     name: Literal["random"] = "random"
-    batch_size: int = Field(120, ge=2)
-    """Images in a batch, over all workers of a member; a batch of one would break batch normalisation."""
 
     def build(self, labels: Int64, *, coarse: Int64 | None = None, seed: int) -> RandomSampler:  # noqa: ARG002
         """Return the sampler over the rows of ``labels`` ``(N,)``.

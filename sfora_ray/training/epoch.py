@@ -78,9 +78,9 @@ def train_epoch(
     apply_warmup(config.schedule, parts.groups, epoch)
     rates = set_rates(parts.optimizer, parts.groups, rate_factor(config.schedule, epoch, config.training.epochs))
     losses = _Losses(epoch, start)
-    clock = _Clock(start.seconds)
     sampler, shown = informed_sampler(parts, epoch, start.shown)
     parts.recipe.train()
+    clock = _Clock(start.seconds)
     steps = sampler.steps_per_epoch
     first = (epoch - 1) * steps
     for done, (images, labels) in enumerate(parts.batches(sampler, epoch, start.steps), start=start.steps + 1):

@@ -13,14 +13,15 @@ from sfora_ray.arrays import Int64
 from sfora_ray.config.pack import PackConfig
 from sfora_ray.data.base import ImageDataset, SplitCounts
 from sfora_ray.data.unreadable import without
-from sfora_ray.errors import DataError, WeightsError
-from sfora_ray.models import Embedder, build_embedder, weights_identity
+from sfora_ray.errors import ConfigError, DataError, WeightsError
+from sfora_ray.models import Embedder, build_embedder
 from sfora_ray.parameters import ParameterGroup
 from sfora_ray.randomness import torch_generator
 from sfora_ray.recipes import Ingredients
 from sfora_ray.training.parts import build_objective
 from sfora_ray.training.preparation import split_train
 from sfora_ray.training.schedule import rate_factor
+from sfora_ray.training.starting import starting_weights
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def preflight(config: PackConfig, left_out: Sequence[str] = ()) -> MemberPlan:
         coarse=train.coarse_labels,
         validation_classes=0 if held_out is None else len(held_out.class_names),
         embedder=_embedder(config, dataset.channels),
-        weights=weights_identity(config.model),
+        weights=starting_weights(config),
         dataset_digest=dataset.digest,
         notes=dataset.notes,
     )
@@ -150,7 +151,10 @@ def _plan(
     sampler = config.sampler.build(labels, coarse=coarse, seed=0)
     num_classes = len(np.unique(labels))
     objective = build_objective(config, dim=embedder.training_dim, num_classes=num_classes, generator=torch.Generator())
-    recipe = config.recipe.build(Ingredients(embedder, objective, num_classes, torch.Generator()))
+    _refuse_length(config, sampler.steps_per_epoch * config.training.epochs)
+    # A plan may be made where a trained teacher's file is not; it learns nothing, so that the groups are the same.
+    plain = config.recipe.without_teacher_file()
+    recipe = plain.build(Ingredients(embedder, objective, num_classes, torch.Generator()))
     groups = recipe.parameter_groups(config.optimizer.lr, config.optimizer.head_lr or config.optimizer.lr)
     return MemberPlan(
         counts=counts,
@@ -162,6 +166,12 @@ def _plan(
         dataset_digest=dataset_digest,
         notes=(*notes, *sampler.notes),
     )
+
+
+def _refuse_length(config: PackConfig, steps: int) -> None:
+    problem = config.recipe.length_problem(steps)
+    if problem is not None:
+        raise ConfigError(problem)
 
 
 def _group(config: PackConfig, group: ParameterGroup) -> GroupPlan:

@@ -28,6 +28,10 @@ REFUSED = {
         ["loss={name: supcon}", "sampler.samples_per_class=1"],
         r"compares images of one class, but sampler\.samples_per_class is 1.*Use 2 or more",
     ),
+    "batches of one class, a loss of ranks": (
+        ["loss={name: smooth_ap}", "sampler.batch_size=4"],
+        r"compares classes, but a batch of 4 with 4 images of a class holds one\. Set sampler\.batch_size to 8",
+    ),
     "a miner, a loss that takes none": (
         ["miner={name: multi_similarity}"],
         r"miner\.name 'multi_similarity' chooses pairs, but loss\.name 'hist' takes none\. Remove miner",
@@ -50,7 +54,7 @@ REFUSED = {
     ),
     "a miner, a recipe within distillation that chooses itself": (
         ["loss={name: supcon}", "miner={name: pair_margin}", "recipe={name: distillation, base: {name: two_stream}}"],
-        r"'pair_margin' and recipe\.name 'two_stream' would both choose what is compared\. Remove miner",
+        r"'pair_margin' and recipe\.base\.name 'two_stream' would both choose what is compared\. Remove miner",
     ),
     "one image of a class, a recipe that compares them": (
         ["recipe={name: adversarial}", "sampler.samples_per_class=1"],
@@ -83,6 +87,12 @@ def test_parts_that_do_not_fit_are_one_clear_error(case: str, tmp_path: Path) ->
 def test_several_misfits_are_told_together(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"(?s)loss\.k must equal.*takes none"):
         tiny_config(tmp_path, tmp_path, "loss={name: contextual, k: 2}", "miner={name: multi_similarity}")
+
+
+def test_a_memory_that_would_never_be_used_is_refused_before_training(images: Path, tmp_path: Path) -> None:
+    memory = "recipe={name: distillation, base: {name: memory, capacity: 24, warmup_steps: 8}}"
+    with pytest.raises(ConfigError, match=r"recipe\.base\.warmup_steps \(8\) must be below the 8 steps of the whole"):
+        preflight(tiny_config(images, tmp_path, "loss={name: contrastive}", memory))
 
 
 def test_too_few_classes_for_n_pairs_are_known_before_training(images: Path, tmp_path: Path) -> None:

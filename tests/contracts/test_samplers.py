@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from sfora_ray.arrays import Float32, l2_normalize
 from sfora_ray.errors import DataError
@@ -40,6 +41,13 @@ def test_its_options_know_the_name_it_is_listed_under_and_where_it_comes_from(na
     assert SAMPLERS[name].model_validate({}).name == SAMPLERS[name].model_fields["name"].default == name
     card = SAMPLERS[name].card
     assert all((card.title, card.paper, card.checked, card.differences))
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("batch_size", [1, 0, -4])
+def test_a_batch_of_one_is_refused_at_load(name: str, batch_size: int) -> None:
+    with pytest.raises(ValidationError, match=r"batch_size\n.*greater than or equal to 2"):
+        options(name, batch_size)
 
 
 @pytest.mark.parametrize("name", SAMPLERS)

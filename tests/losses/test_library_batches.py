@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from sfora_ray.losses import LOSSES, FastApOptions, NPairsOptions, Objective
+from sfora_ray.losses import FastApOptions, NPairsOptions, Objective
 from sfora_ray.losses.base import LossOptions
 from sfora_ray.randomness import torch_generator
 from tests.losses.reference import assert_close, load_case, tensor
@@ -113,18 +113,3 @@ def test_nothing_is_computed_in_half_precision(options: LossOptions, half: torch
 def test_gradcheck(options: LossOptions) -> None:
     rows = drawn(6, 5).requires_grad_()
     assert torch.autograd.gradcheck(lambda x: made(options)(x, torch.tensor([0, 1, 0, 2, 1, 0])), (rows,))
-
-
-COMPARING = ["contrastive", "triplet", "multi_similarity", "supcon", "fast_ap", "n_pairs"]
-
-
-@pytest.mark.parametrize("name", COMPARING)
-@pytest.mark.parametrize(
-    ("batch_size", "per_class", "said"),
-    [(32, 32, "at most 16"), (7, 4, "at most 3"), (32, 16, None), (32, None, None), (8, 4, None)],
-)
-def test_a_batch_of_one_class_is_refused(name: str, batch_size: int, per_class: int | None, said: str | None) -> None:
-    options = LOSSES[name].model_validate({})
-    problem = options.batch_problem(batch_size, per_class)
-    assert options.needs_positives
-    assert problem is None if said is None else problem is not None and said in problem and name in problem

@@ -18,7 +18,7 @@ from sfora_ray.losses import (
     TupleObjective,
 )
 from sfora_ray.randomness import torch_generator
-from sfora_ray.tuples import Pairs, Triplets, pairs_between, pairs_within
+from sfora_ray.tuples import Pairs, pairs_between, pairs_within
 from tests.losses.reference import assert_close, load_case, tensor, unit
 
 
@@ -184,8 +184,6 @@ def test_a_lone_pair_of_each_kind_counts(options: LossOptions, slow: Callable[[T
     truth = slow(rows, rows, pairs)
     assert truth > 0
     assert made(options).compare(rows, rows, pairs).item() == pytest.approx(truth, rel=1e-12)
-    triplet = Triplets(one, torch.tensor([3]), torch.tensor([0]))
-    assert made(options).compare(rows, rows, triplet).item() == pytest.approx(truth, rel=1e-12)
 
 
 @pytest.mark.parametrize("options", KINDS)

@@ -177,3 +177,42 @@ def test_half_precision_around_it_does_not_reach_the_distances() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert torch.equal(objective(rows, labels), plain)
         assert objective(rows.bfloat16(), labels).dtype == torch.float32
+
+
+def slow_pair(rows: Tensor, delta: float, alpha: float) -> Tensor:
+    """Return the energy of two rows of different classes nearer than ``delta``, by the angle between them."""
+    first, second = (row / row.norm() for row in rows)
+    crossed = torch.linalg.cross(first, second).norm()
+    distance = 2 * torch.sin(torch.atan2(crossed, first @ second) / 2)
+    assert distance < delta
+    return 2 / distance**alpha
+
+
+@pytest.mark.parametrize("contact", [0.1, 1e-2, 1e-3, 2e-4])
+@pytest.mark.parametrize("alpha", [1.0, 4.0])
+def test_single_precision_rows_near_contact_have_the_energy_and_gradient_of_the_slow_one(
+    contact: float, alpha: float
+) -> None:
+    axes = torch.linalg.qr(torch.randn(3, 3, dtype=torch.float64, generator=torch_generator(15))).Q
+    turned = math.cos(contact) * axes[0] + math.sin(contact) * axes[1]
+    rows = torch.stack([3 * axes[0], 0.7 * turned]).float().requires_grad_()
+    exact = rows.detach().double().requires_grad_()
+    truth = slow_pair(exact, 0.2, alpha)
+    torch.autograd.backward(truth)
+    proxies = -axes[:1].float()  # Of a class of its own, and as far as can be: 4 ordered pairs of flat repulsion.
+    loss = with_proxies(proxies, torch.tensor([9]), delta=0.2, alpha=alpha)(rows, torch.tensor([0, 1]))
+    loss.backward()
+    assert loss.dtype == torch.float32
+    assert loss.item() == pytest.approx(truth.item() + 4 / 0.2**alpha, rel=1e-6)
+    assert rows.grad is not None
+    assert exact.grad is not None
+    assert ((rows.grad.double() - exact.grad).norm() / exact.grad.norm()).item() < 1e-5
+
+
+def test_the_gradient_ends_at_a_distance_of_one_ten_thousandth() -> None:
+    labels = torch.tensor([0, 1])
+    for contact, feels in ((1.5e-4, True), (0.5e-4, False)):
+        rows = torch.tensor([[1.0, 0, 0], [1.0, contact, 0]], requires_grad=True)
+        far_away(3).float()(rows, labels).backward()
+        assert rows.grad is not None
+        assert bool(rows.grad.any()) is feels

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
 from sfora_ray.losses.roadmap import Roadmap, RoadmapOptions
@@ -124,3 +125,20 @@ def test_order_of_rows_does_not_matter() -> None:
     labels = torch.tensor([0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 3, 3])
     shuffled = torch.randperm(12, generator=torch_generator(9))
     assert built()(rows[shuffled], labels[shuffled]).item() == pytest.approx(built()(rows, labels).item(), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"positive_margin": 0.5}, r"must not be below negative_margin, got 0\.5 and 0\.6"),
+        ({"ap_weight": 0, "calibration_weight": 0}, "must not both be 0"),
+    ],
+)
+def test_what_would_teach_nothing_or_the_opposite_is_refused(options: dict[str, float], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        RoadmapOptions.model_validate(options)
+
+
+@pytest.mark.parametrize("options", [{"positive_margin": 0.6}, {"ap_weight": 0}, {"calibration_weight": 0}])
+def test_equal_margins_and_one_loss_alone_are_not_refused(options: dict[str, float]) -> None:
+    assert RoadmapOptions.model_validate(options).model_dump(include=set(options)) == options

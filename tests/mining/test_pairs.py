@@ -168,6 +168,12 @@ def test_hdc_counts_of_a_cascade() -> None:
     assert counts == [(24, 108), (12, 54), (6, 27)]
 
 
+@pytest.mark.parametrize(("labels", "counts"), [([0, 0, 1], (1, 1)), ([0, 0, 0], (1, 0)), ([0, 1, 2], (0, 1))])
+def test_a_tiny_share_keeps_the_hardest_pair_of_each_kind_there_is(labels: list[int], counts: tuple[int, int]) -> None:
+    kept = mined(HdcOptions(fraction=1e-12), rows_of(3, 8), torch.tensor(labels))
+    assert (len(kept.positives), len(kept.negatives)) == counts
+
+
 def test_a_share_that_is_whole_is_not_rounded_up() -> None:
     assert math.ceil(0.55 * 100) == 56  # what binary fractions make of it
     labels = torch.arange(50).repeat(2)  # 100 positive pairs
@@ -206,3 +212,13 @@ def test_half_precision_and_autocast_do_not_reach_the_choice(options: MinerOptio
 def test_a_fraction_outside_of_what_it_can_be_is_refused(fraction: float) -> None:
     with pytest.raises(ValidationError, match="fraction"):
         HdcOptions(fraction=fraction)
+
+
+@pytest.mark.parametrize(
+    ("bound", "value"),
+    [("positive_above", -0.1), ("positive_above", 2.1), ("negative_below", -0.1), ("negative_below", 2.1)],
+)
+def test_a_bound_that_no_distance_of_unit_rows_reaches_is_refused(bound: str, value: float) -> None:
+    with pytest.raises(ValidationError, match=bound):
+        PairMarginMinerOptions.model_validate({bound: value})
+    PairMarginMinerOptions(positive_above=2, negative_below=2)

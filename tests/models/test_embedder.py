@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import Tensor, nn
 
 from sfora_ray.models import Embedder, ModelOptions, build_embedder
@@ -28,6 +29,14 @@ def images(count: int = 4, side: int = 28, channels: int = 1, seed: int = 5) -> 
 def test_pooling_of_one_two_three_four(name: PoolingName, expected: float) -> None:
     features = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]])
     assert POOLINGS[name](features).item() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_a_number_of_values_that_the_pooling_does_not_read_is_refused(pooling: str) -> None:
+    with pytest.raises(ValidationError, match=rf"got 3 with pooling '{pooling}'"):
+        ModelOptions.model_validate({"pooling": pooling, "pooling_k": 3})
+    assert ModelOptions.model_validate({"pooling": pooling, "pooling_k": 1}).pooling_k == 1
+    assert ModelOptions.model_validate({"pooling": "k_max", "pooling_k": 3}).pooling_k == 3
 
 
 def test_generalized_mean_survives_half_precision() -> None:

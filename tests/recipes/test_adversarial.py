@@ -15,7 +15,6 @@ from sfora_ray.recipes.adversarial import (
     direction_error,
     distance,
     frozen_projection,
-    hardest_triplets,
     mean_of_positive,
 )
 from tests.recipes.parts import (
@@ -63,7 +62,7 @@ def slow_triplets(rows: Tensor, labels: Tensor) -> list[tuple[int, int, int]]:
 )
 def test_triplets_are_the_farthest_positive_and_the_nearest_negative(labels: Tensor) -> None:
     rows = torch.randn(8, 5, generator=torch_generator(4))
-    chosen = hardest_triplets(rows, labels)
+    chosen = build().miner(rows, labels)
     given = zip(chosen.anchors.tolist(), chosen.positives.tolist(), chosen.negatives.tolist(), strict=True)
     assert list(given) == slow_triplets(rows, labels)
 
@@ -174,7 +173,7 @@ def test_synthetic_negatives_send_no_gradient_to_the_trunk_that_made_them() -> N
     given = torch.autograd.grad(metric.terms.total, list(held.values()))
     rows = recipe.student(images())
     features = recipe.student.features(images()).detach()
-    chosen = hardest_triplets(rows, LABELS)
+    chosen = recipe.miner(rows, LABELS)
     parts = torch.cat([features[index] for index in (chosen.anchors, chosen.positives, chosen.negatives)], dim=1)
     negatives = recipe.student.project(recipe.generator(parts).detach())
     anchors, positives, synthetic = (

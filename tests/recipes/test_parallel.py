@@ -10,6 +10,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from sfora_ray.recipes import Recipe, average_gradients, gather_rows
+from sfora_ray.recipes.parallel import from_first
 from tests.recipes.parts import (
     ingredients,
     optimizer_of,
@@ -22,7 +23,7 @@ from tests.recipes.parts import (
 
 WORKERS, STEPS = 2, 5
 Found = dict[str, tuple[list[dict[str, Tensor]], dict[str, Tensor]]]
-ByRank = list[tuple[Found, Tensor]]
+ByRank = list[tuple[Found, Tensor, Tensor]]
 CASES: dict[str, tuple[dict[str, Any], str]] = {
     "plain/hist": ({"name": "plain"}, "hist"),
     "plain/proxy_anchor": ({"name": "plain"}, "proxy_anchor"),
@@ -30,7 +31,9 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "classifier/hist": ({"name": "classifier"}, "hist"),
     "cascade/pairs": ({"name": "cascade"}, "pairs"),
     "memory/pairs": ({"name": "memory", "capacity": 20, "warmup_steps": 0}, "pairs"),
-    "two_stream/pairs": ({"name": "two_stream", "reference": "own"}, "pairs"),
+    "memory/warming_up": ({"name": "memory", "capacity": 20, "warmup_steps": 2}, "pairs"),
+    "two_stream/shared": ({"name": "two_stream", "reference": "shared"}, "pairs"),
+    "two_stream/own": ({"name": "two_stream", "reference": "own"}, "pairs"),
     "adversarial/hist": ({"name": "distillation", "base": {"name": "adversarial", "hidden": [8]}}, "hist"),
 }
 
@@ -70,7 +73,8 @@ def worker(rank: int, folder: Path) -> None:
         for case in CASES
     }
     gathered = gather_rows(torch.tensor([rank, 7 + rank]))
-    torch.save((found, gathered), folder / f"rank{rank}.pt")
+    shown = from_first(torch.full((2, 3), float(rank)))
+    torch.save((found, gathered, shown), folder / f"rank{rank}.pt")
     dist.destroy_process_group()
 
 
@@ -90,7 +94,7 @@ def by_rank(tmp_path_factory: pytest.TempPathFactory) -> ByRank:
 @pytest.mark.parametrize("case", CASES)
 def test_two_workers_have_the_gradients_of_one(case: str, by_rank: ByRank) -> None:
     expected = gradients(case, *small_batch(), parallel=False)
-    for found, _ in by_rank:
+    for found, *_ in by_rank:
         for turn, truth in zip(found[case][0], expected, strict=True):
             assert turn.keys() == truth.keys()
             for owner in {key.split(".backbone.")[0].split(".head.")[0] for key in truth}:
@@ -102,15 +106,20 @@ def test_two_workers_have_the_gradients_of_one(case: str, by_rank: ByRank) -> No
 
 @pytest.mark.parametrize("case", CASES)
 def test_all_is_bit_equal_on_both_workers_after_some_steps(case: str, by_rank: ByRank) -> None:
-    first, second = (found[case][1] for found, _ in by_rank)
+    first, second = (found[case][1] for found, *_ in by_rank)
     assert all(torch.equal(first[key], second[key]) for key in first)
     start = build(case, parallel=False).state_dict()
     assert any(not torch.equal(first[key], start[key]) for key in first)
 
 
 def test_rows_are_joined_in_the_order_of_the_workers(by_rank: ByRank) -> None:
-    for _, gathered in by_rank:
+    for _, gathered, _ in by_rank:
         assert gathered.tolist() == [0, 7, 1, 8]
+
+
+def test_what_a_sampler_is_shown_is_what_the_first_worker_saw(by_rank: ByRank) -> None:
+    for _, _, shown in by_rank:
+        assert torch.equal(shown, torch.zeros(2, 3))
 
 
 def test_one_worker_needs_no_process_group() -> None:

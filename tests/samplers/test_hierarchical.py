@@ -88,7 +88,16 @@ def test_coarse_classes_that_are_too_small_are_left_out_and_told() -> None:
     assert sampler.notes == (
         "1 coarse classes with fewer than 3 classes left out",
         "2 classes, 3 images upsampled (fewer than 3 images a class)",
+        "an epoch draws 540 images, 8.2 times the 66 there are: 3 combinations of coarse classes, batches_per_tuple 10",
     )
+
+
+@pytest.mark.parametrize(("batches_per_tuple", "told"), [(1, False), (3, False), (4, True)])
+def test_an_epoch_of_more_than_four_times_the_images_is_told(batches_per_tuple: int, told: bool) -> None:
+    """A round of the 6 combinations draws 72 images; there are 66, and 264 is the limit."""
+    options = HierarchicalOptions(batch_size=12, samples_per_class=3, batches_per_tuple=batches_per_tuple)
+    notes = options.build(LABELS, coarse=COARSE, seed=1).notes
+    assert any("an epoch draws" in note for note in notes) is told
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,13 @@ def test_a_part_of_the_table_is_told() -> None:
     assert sampler_of(32).notes == ()
 
 
+@pytest.mark.parametrize("subset", [1, 8193])
+def test_a_subset_whose_pairs_are_none_or_too_many_is_refused(subset: int) -> None:
+    with pytest.raises(ValidationError, match="subset"):
+        MiningWeightedOptions(subset=subset)
+    assert MiningWeightedOptions(subset=8192).subset == 8192
+
+
 def test_a_miner_whose_triplets_fill_no_memory_is_refused() -> None:
     with pytest.raises(ValidationError, match="semi_hard"):
         MiningWeightedOptions.model_validate({"miner": {"name": "semi_hard"}})

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from sfora_ray.errors import DataError
 from sfora_ray.samplers import RandomOptions
@@ -27,8 +26,3 @@ def test_random_orders_differ_by_epoch_and_rest_is_told() -> None:
     sampler = RandomOptions(batch_size=10).build(np.zeros(23, dtype=np.int64), seed=0)
     assert sampler.batch(0, 0).tolist() != sampler.batch(1, 0).tolist()
     assert sampler.notes == ("3 images, others each epoch, fill no batch and are dropped",)
-
-
-def test_batch_of_one_is_refused() -> None:
-    with pytest.raises(ValidationError, match="batch_size"):
-        RandomOptions(batch_size=1)

@@ -1,4 +1,7 @@
-"""Objectives taken from pytorch-metric-learning, with every hyper-parameter passed by us."""
+"""The objectives of pytorch-metric-learning, with every hyper-parameter passed by us.
+
+The library computes all of them but ProxyNCA's (``proxy_nca.py``): its own drops rows, so that one is written here.
+"""
 
 from sfora_ray.losses.library.batches import FastApOptions, NPairsOptions
 from sfora_ray.losses.library.pairs import ContrastiveOptions, MultiSimilarityOptions, SupConOptions

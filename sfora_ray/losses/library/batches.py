@@ -19,8 +19,9 @@ from pytorch_metric_learning.reducers import MeanReducer
 from torch import Tensor, nn
 
 from sfora_ray.card import Card
-from sfora_ray.losses.base import Objective
-from sfora_ray.losses.library.common import ComparingOptions, ExactDistance, widened
+from sfora_ray.losses.base import LossOptions, Objective
+from sfora_ray.losses.library.common import ExactDistance
+from sfora_ray.precision import widened
 
 
 class LibraryBatch(Objective):
@@ -37,7 +38,7 @@ class LibraryBatch(Objective):
             return loss
 
 
-class FastApOptions(ComparingOptions):
+class FastApOptions(LossOptions):
     """Options of FastAP."""
 
     card: ClassVar[Card] = Card(
@@ -46,6 +47,7 @@ class FastApOptions(ComparingOptions):
         checked="reference values of the library, gradients included, and slow loops",
         differences="plain batches; the authors' minibatch of two super-classes is the sampler 'hierarchical'",
     )
+    needs_positives: ClassVar[bool] = True
 
     name: Literal["fast_ap"] = "fast_ap"
     bins: int = Field(default=10, ge=1, le=1000)
@@ -65,16 +67,17 @@ class FastApOptions(ComparingOptions):
         )
 
 
-class NPairsOptions(ComparingOptions):
+class NPairsOptions(LossOptions):
     """Options of N-pairs."""
 
     card: ClassVar[Card] = Card(
         title="N-pairs",
         paper="Sohn, NeurIPS 2016",
         checked="reference values of the library, gradients included, and slow loops",
-        differences="rows normalised unless 'normalize: false'; no penalty on their length; further images of a "
-        "class are not used",
+        differences="rows normalised unless 'normalize: false'; no penalty on their length; the order within a class "
+        "matters: its first two rows are used, further ones are not",
     )
+    needs_positives: ClassVar[bool] = True
 
     name: Literal["n_pairs"] = "n_pairs"
     normalize: bool = True

@@ -11,14 +11,12 @@ Traps of the library that are closed here:
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pytorch_metric_learning.distances import LpDistance
 from torch import Tensor, nn
 
-from sfora_ray.losses.base import LossOptions, TupleObjective
-from sfora_ray.parameters import ParameterGroup
+from sfora_ray.losses.base import TupleObjective
+from sfora_ray.precision import widened
 from sfora_ray.tuples import Pairs, Triplets
 
 
@@ -50,40 +48,8 @@ class LibraryPairs(TupleObjective):
             return loss if others is rows else loss + 0 * partners.sum()
 
     def indices(self, tuples: Pairs | Triplets) -> tuple[Tensor, ...]:
-        """Return positive and negative pairs as the library takes them; each side of a triplet is a pair."""
-        if isinstance(tuples, Triplets):
-            tuples = Pairs(tuples.anchors, tuples.positives, tuples.anchors, tuples.negatives)
+        """Return positive and negative pairs as the library takes them."""
+        assert isinstance(tuples, Pairs), "the configuration refuses a miner of triplets for a loss of pairs"
         indices = (tuples.anchors, tuples.positives, tuples.negative_anchors, tuples.negatives)
         lone = max(len(tuples.anchors), len(tuples.negatives)) == 1
         return tuple(index.repeat(2) for index in indices) if lone else indices
-
-
-def widened(rows: Tensor) -> Tensor:
-    """Return the rows in float32 or what is wider already."""
-    return rows.float() if rows.element_size() < 4 else rows
-
-
-@torch.no_grad()
-def draw_normal(weights: Tensor, *, std: float, generator: torch.Generator) -> None:
-    """Fill class weights in place with normal values; the library would use the global generator."""
-    weights.normal_(std=std, generator=generator)
-
-
-def weight_group(name: str, weights: nn.Parameter, lr: float, *, decays: bool) -> tuple[ParameterGroup, ...]:
-    """Return an objective's only parameter as a group at its own absolute rate."""
-    return (ParameterGroup(name, (weights,), lr, decays=decays, warms_up=True),)
-
-
-class ComparingOptions(LossOptions):
-    """Options of a loss that compares images of a class with each other and with those of other classes."""
-
-    needs_positives: ClassVar[bool] = True
-
-    def batch_problem(self, batch_size: int, samples_per_class: int | None) -> str | None:
-        """Return that a batch would hold one class only, or None."""
-        if samples_per_class is None or batch_size >= 2 * samples_per_class:
-            return None
-        return (
-            f"loss.name '{self.name}' compares classes, but a batch of {batch_size} with samples_per_class "
-            f"{samples_per_class} holds one class. Use at most {batch_size // 2} samples per class"
-        )

@@ -21,10 +21,11 @@ from pytorch_metric_learning.losses import ContrastiveLoss, MultiSimilarityLoss,
 from pytorch_metric_learning.reducers import AvgNonZeroReducer, MeanReducer
 
 from sfora_ray.card import Card
-from sfora_ray.losses.library.common import ComparingOptions, ExactDistance, LibraryPairs
+from sfora_ray.losses.base import LossOptions
+from sfora_ray.losses.library.common import ExactDistance, LibraryPairs
 
 
-class ContrastiveOptions(ComparingOptions):
+class ContrastiveOptions(LossOptions):
     """Options of the contrastive loss."""
 
     card: ClassVar[Card] = Card(
@@ -34,6 +35,7 @@ class ContrastiveOptions(ComparingOptions):
         differences="hinges not squared, each averaged over violating pairs (as the library); exact duplicates are "
         "exactly 0 apart in any batch",
     )
+    needs_positives: ClassVar[bool] = True
     takes_tuples: ClassVar[bool] = True
 
     name: Literal["contrastive"] = "contrastive"
@@ -75,7 +77,7 @@ class ContrastiveOptions(ComparingOptions):
         )
 
 
-class MultiSimilarityOptions(ComparingOptions):
+class MultiSimilarityOptions(LossOptions):
     """Options of the multi-similarity loss."""
 
     card: ClassVar[Card] = Card(
@@ -85,6 +87,7 @@ class MultiSimilarityOptions(ComparingOptions):
         differences="mines only where a miner is chosen; the authors' program always mines, with epsilon 0.1, and "
         "leaves positives of cosine 1 out",
     )
+    needs_positives: ClassVar[bool] = True
     takes_tuples: ClassVar[bool] = True
 
     name: Literal["multi_similarity"] = "multi_similarity"
@@ -111,7 +114,7 @@ class MultiSimilarityOptions(ComparingOptions):
         )
 
 
-class SupConOptions(ComparingOptions):
+class SupConOptions(LossOptions):
     """Options of the supervised contrastive loss."""
 
     card: ClassVar[Card] = Card(
@@ -121,6 +124,7 @@ class SupConOptions(ComparingOptions):
         differences="one view of each image; anchors without a positive are left out of the mean; no factor for a "
         "base temperature",
     )
+    needs_positives: ClassVar[bool] = True
     takes_tuples: ClassVar[bool] = True
 
     name: Literal["supcon"] = "supcon"

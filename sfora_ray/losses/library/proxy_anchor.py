@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from sfora_ray.card import Card
 from sfora_ray.losses.base import LossOptions, Objective
+from sfora_ray.losses.weights import weight_group
 from sfora_ray.parameters import ParameterGroup
 
 ProxyInit = Literal["kaiming", "unit"]
@@ -61,15 +62,7 @@ class ProxyAnchor(Objective):
         """Return the proxies at their own absolute rate; ``base_lr`` does not reach them."""
         del base_lr
         options = self.options
-        return (
-            ParameterGroup(
-                "proxy_anchor.proxies",
-                (self.proxies,),
-                options.proxy_lr,
-                decays=options.proxy_decay,
-                warms_up=True,
-            ),
-        )
+        return weight_group("proxy_anchor.proxies", self.proxies, options.proxy_lr, decays=options.proxy_decay)
 
 
 @torch.no_grad()

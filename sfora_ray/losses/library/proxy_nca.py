@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from sfora_ray.card import Card
 from sfora_ray.losses.base import LossOptions, Objective
-from sfora_ray.losses.library.common import draw_normal, weight_group
+from sfora_ray.losses.weights import draw_normal, weight_group
 from sfora_ray.parameters import ParameterGroup
 
 

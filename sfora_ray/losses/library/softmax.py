@@ -20,11 +20,11 @@ from torch import Tensor, nn
 
 from sfora_ray.card import Card
 from sfora_ray.losses.base import LossOptions, Objective
-from sfora_ray.losses.library.common import draw_normal, weight_group
+from sfora_ray.losses.weights import draw_normal, weight_group
 from sfora_ray.parameters import ParameterGroup
 
 
-class ClassifierOptions(LossOptions):
+class ClassifierSettings(LossOptions):
     """What every classifier of directions can be told about its class weights."""
 
     needs_positives: ClassVar[bool] = False
@@ -41,7 +41,7 @@ class Classifier(Objective):
     """A softmax loss of the library over one learned direction for each training class."""
 
     def __init__(
-        self, options: ClassifierOptions, loss: NormalizedSoftmaxLoss | ArcFaceLoss, generator: torch.Generator
+        self, options: ClassifierSettings, loss: NormalizedSoftmaxLoss | ArcFaceLoss, generator: torch.Generator
     ) -> None:
         super().__init__()
         self.options = options
@@ -76,7 +76,7 @@ class BoundedArcFace(ArcFaceLoss):  # type: ignore[misc]  # the library has no t
         return torch.acos(cosine_of_target_classes.clamp(step - 1, 1 - step))
 
 
-class NormalizedSoftmaxOptions(ClassifierOptions):
+class NormalizedSoftmaxOptions(ClassifierSettings):
     """Options of normalized softmax."""
 
     card: ClassVar[Card] = Card(
@@ -106,7 +106,7 @@ class NormalizedSoftmaxOptions(ClassifierOptions):
         return Classifier(self, loss, generator)
 
 
-class ArcFaceOptions(ClassifierOptions):
+class ArcFaceOptions(ClassifierSettings):
     """Options of ArcFace."""
 
     card: ClassVar[Card] = Card(

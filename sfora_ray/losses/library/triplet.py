@@ -16,7 +16,8 @@ from pytorch_metric_learning.reducers import AvgNonZeroReducer
 from torch import Tensor
 
 from sfora_ray.card import Card
-from sfora_ray.losses.library.common import ComparingOptions, ExactDistance, LibraryPairs
+from sfora_ray.losses.base import LossOptions
+from sfora_ray.losses.library.common import ExactDistance, LibraryPairs
 from sfora_ray.tuples import Pairs, Triplets, triplets_of
 
 
@@ -57,7 +58,7 @@ def _joined(tuples: Pairs | Triplets) -> Triplets:
     return tuples if isinstance(tuples, Triplets) else triplets_of(tuples)
 
 
-class TripletOptions(ComparingOptions):
+class TripletOptions(LossOptions):
     """Options of the triplet margin loss."""
 
     card: ClassVar[Card] = Card(
@@ -66,6 +67,7 @@ class TripletOptions(ComparingOptions):
         checked="reference values of the library, gradients included, and slow loops",
         differences="distances not squared, mean over violating triplets (as the library)",
     )
+    needs_positives: ClassVar[bool] = True
     takes_tuples: ClassVar[bool] = True
 
     name: Literal["triplet"] = "triplet"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sfora_ray.config.pack import PackConfig
-from sfora_ray.models import weights_identity
+from sfora_ray.training.starting import starting_weights
 from sfora_ray.workflows.checks.finding import Finding
 
 
@@ -19,6 +19,6 @@ def data_set(config: PackConfig) -> list[Finding]:
 
 def weights(config: PackConfig) -> list[Finding]:
     """Find the file of the start weights and read it once."""
-    identity = weights_identity(config.model)
+    identity = starting_weights(config)
     start = "a random start, no file needed" if identity == "none" else identity
     return [Finding("weights", "green", f"{config.model.backbone.name}: {start}")]

@@ -26,8 +26,13 @@ def packs_section(comparison: Comparison) -> Section:
 
 def short_weights(weights: str) -> str:
     """Return start weights as a file name and the beginning of its digest."""
+    return "; ".join(_short(part) for part in weights.split("; "))
+
+
+def _short(weights: str) -> str:
     name, _, digest = weights.partition(" sha256:")
-    name = name.rsplit("/", 1)[-1] or "none"
+    whose = "teacher " if name.startswith("teacher ") else ""
+    name = whose + (name.rsplit("/", 1)[-1] or "none")
     return f"{name} {digest[:_SHORT_DIGESTS]}" if digest else name
 
 

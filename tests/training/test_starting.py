@@ -1,0 +1,67 @@
+"""What a member starts from: a trained teacher is named by its digest, and has the network of its student."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sfora_ray.config.pack import PackConfig
+from sfora_ray.errors import WeightsError
+from sfora_ray.files import sha256_of
+from sfora_ray.training.preflight import dry_plan, preflight
+from sfora_ray.training.starting import starting_weights
+from tests.tiny import tiny_config
+from tests.training.interrupted import train
+
+
+@pytest.fixture(scope="module")
+def teacher(images: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished member's weights, its spec beside them as in a run folder."""
+    folder = tmp_path_factory.mktemp("teacher") / "member"
+    train(images, folder, "recipe={name: plain}", epochs=2)
+    config = tiny_config(images, folder, "recipe={name: plain}")
+    (folder / "spec.json").write_text(f'{{"config": {config.model_dump_json()}}}')
+    return folder / "model.safetensors"
+
+
+def taught(images: Path, folder: Path, teacher: Path, *overrides: str) -> PackConfig:
+    recipe = f"recipe={{name: distillation, teacher: checkpoint, checkpoint: '{teacher}'}}"
+    return tiny_config(images, folder, recipe, *overrides)
+
+
+def test_a_teacher_is_named_with_its_digest(images: Path, tmp_path: Path, teacher: Path) -> None:
+    plan = preflight(taught(images, tmp_path, teacher))
+    assert plan.weights == f"none; teacher {teacher} sha256:{sha256_of(teacher)}"
+
+
+def test_it_teaches_a_member_of_another_objective(images: Path, tmp_path: Path, teacher: Path) -> None:
+    recipe = f"recipe={{name: distillation, teacher: checkpoint, checkpoint: '{teacher}'}}"
+    result = train(images, tmp_path / "member", recipe, "loss={name: supcon}", epochs=2)
+    assert result.status == "finished"
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("model.pooling=max", "pooling 'avg_max' (here 'max')"),
+        ("model.layer_norm=false", "layer_norm True (here False)"),
+    ],
+)
+def test_a_network_that_its_weights_do_not_tell_apart_is_refused(
+    images: Path, tmp_path: Path, teacher: Path, override: str, told: str
+) -> None:
+    with pytest.raises(WeightsError, match="must have the network of its student") as caught:
+        starting_weights(taught(images, tmp_path, teacher, override))
+    assert told in str(caught.value)
+
+
+def test_a_plan_needs_no_teacher_at_hand(tmp_path: Path, images: Path) -> None:
+    config = taught(images, tmp_path, tmp_path / "absent.safetensors")
+    with pytest.raises(WeightsError, match=r"absent\.safetensors"):
+        preflight(config)
+    cub = {"name": "cub", "root": str(tmp_path)}
+    plan = dry_plan(
+        config.model_copy(update={"data": type(config).model_validate({**config.plain(), "data": cub}).data})
+    )
+    assert "not at hand yet" in plan.notes[0]
