@@ -102,6 +102,7 @@ class TrainingOptions(Options):
     """Precision of the network; losses, parameters and optimiser stay in fp32."""
     channels_last: bool = False
     compile: bool = False
+    """Compile the student's forward pass; a teacher, and the recipe `adversarial`, run as they are."""
     deterministic: bool = True
     """Same spec, same hardware, same bits; off, CUDA may choose faster kernels that differ in the last bit."""
     loader_workers: NonNegativeInt = 0

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -60,13 +63,16 @@ HARNESS = {
     "cub/herd": (49, 8, 10, 1, 5, 0.03),
     "cub/herd_document": (49, 4, 10, 1, 60, 0.1),
     "cub/hist_document": (49, 8, 10, 1, 5, 0.03),
+    "cub/hist_distill": (49, 8, 10, 1, 5, 0.03),
     "cub/proxy_anchor": (49, 4, 10, 1, 5, None),
     "cub/proxy_anchor_distill": (49, 4, 10, 1, 5, None),
     "cars/herd": (68, 4, 20, 1, 5, 0.05),
     "cars/hist_document": (68, 8, 10, 1, 5, 0.03),
+    "cars/hist_distill": (68, 8, 10, 1, 5, 0.03),
     "cars/proxy_anchor": (68, 4, 10, 5, 5, None),
     "cars/proxy_anchor_distill": (68, 4, 10, 5, 5, None),
     "sop/herd": (497, 3, 10, 5, 10, 0.05),
+    "sop/hist_distill": (497, 3, 10, 5, 10, 0.05),
     "sop/proxy_anchor": (497, 3, 10, 5, 10, None),
     "sop/proxy_anchor_distill": (497, 3, 10, 5, 10, None),
 }
@@ -240,3 +246,69 @@ def test_baselines_of_the_contextual_paper_on_birds(loss: str, rate: float, widt
     assert (config.loss.name, config.optimizer.lr, config.model.training_dim) == (loss, rate, width)
     assert (config.sampler, config.schedule, config.input) == (own.sampler, own.schedule, own.input)
     assert (config.miner is None) == (loss != "multi_similarity")
+
+
+@pytest.mark.parametrize("folder", ["cub", "cars", "sop", "inaturalist"])
+def test_supap_is_the_contextual_programs_copy(folder: str) -> None:
+    """Its line for negatives far ahead is ``rho * lead + 1.44``; what is configured is its value at ``delta``."""
+    loss = config_of(f"{folder}/roadmap").loss.model_dump()
+    assert (loss["tau"], loss["rho"], loss["delta"], loss["start"]) == (0.01, 100, 0.05, 0.5)
+    assert loss["offset"] - loss["rho"] * loss["delta"] == pytest.approx(1.44)
+    assert (loss["ap_weight"], loss["calibration_weight"]) == (0.5, 0.5)
+
+
+def test_cross_batch_memory_is_its_authors_sample() -> None:
+    config, plan = config_of("sop/xbm"), plan_of("sop/xbm")
+    assert config.recipe.model_dump() == {
+        "name": "memory",
+        "capacity": 55_000,
+        "warmup_steps": 1_000,
+        "batch_weight": 1,
+    }
+    assert (config.sampler.batch_size, config.sampler.images_per_class) == (64, 4)
+    assert (config.optimizer.name, config.optimizer.lr, config.optimizer.weight_decay) == ("adam", 1e-4, 5e-4)
+    assert (config.model.pooling, config.model.dim, config.model.frozen_batch_norm) == ("max", 128, False)
+    assert (config.input.train.crop_scale, config.input.test.resize) == ((0.2, 1), 256)
+    loss = config.loss.model_dump()
+    assert (loss["distance"], loss["positive_margin"], loss["negative_margin"]) == ("cosine", 1, 0.5)
+    assert plan.steps_per_epoch * config.training.epochs == pytest.approx(35_000, rel=0.02)
+
+
+def test_a_cascade_keeps_the_shares_of_its_authors() -> None:
+    config = config_of("cub/hdc")
+    recipe, loss = config.recipe.model_dump(), config.loss.model_dump()
+    assert (config.sampler.batch_size, config.sampler.images_per_class) == (100, 10)
+    assert (recipe["slices"], config.model.training_dim) == ((128, 128, 128), 384)
+    # Each share is of the slice before; of all pairs the program keeps 1, 1/2 and 1/5.
+    assert tuple(itertools.accumulate(recipe["fractions"], operator.mul)) == pytest.approx((1, 0.5, 0.2))
+    # |a - b|^2 against 1 is 2 - 2 cos against 1.
+    assert (loss["distance"], loss["positive_margin"], loss["negative_margin"]) == ("cosine", 1, 0.5)
+    own = config_of("cub/contrastive")
+    assert (config.optimizer, config.schedule, config.input) == (own.optimizer, own.schedule, own.input)
+
+
+def test_adversarial_learning_takes_its_authors_steps() -> None:
+    config, plan = config_of("cub/daml"), plan_of("cub/daml")
+    assert plan.steps_per_epoch * config.training.epochs == pytest.approx(6_000, rel=0.01)
+    assert (config.sampler.batch_size, config.model.dim, config.optimizer.name) == (120, 512, "adam")
+    rates = {group.name: (group.lr, group.weight_decay) for group in plan.groups}
+    rate = rates["backbone.decay"][0]
+    assert rate == pytest.approx((1e-5 * 1e-4) ** 0.5, rel=0.02)
+    assert rates["generator.decay"] == pytest.approx((rate / 10, 1.09e-3))
+    sizes = {group.name: group.num_parameters for group in plan.groups}
+    assert sizes["generator.decay"] == 3 * 2048 * 512 + 512 * 2048
+
+
+def test_pairs_are_mined_with_the_contextual_programs_schedule() -> None:
+    config, own = config_of("sop/n_pairs"), config_of("sop/contextual_224")
+    assert (config.sampler.name, config.sampler.batch_size) == ("n_pairs", own.sampler.batch_size)
+    assert config.loss.model_dump() == {"name": "n_pairs", "normalize": False}
+    for part in ("input", "model", "optimizer", "schedule", "training"):
+        assert getattr(config, part) == getattr(own, part), part
+
+
+def test_the_memory_of_omniglot_wakes_after_two_epochs() -> None:
+    config = config_of("omniglot/xbm")
+    sampler = config.sampler.build(np.repeat(np.arange(136), 20), seed=0)
+    recipe = config.recipe.model_dump()
+    assert (recipe["capacity"], recipe["warmup_steps"]) == (1024, 2 * sampler.steps_per_epoch)

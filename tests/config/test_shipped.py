@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
 
 from sfora_ray.config.load import load_config
 from sfora_ray.config.pack import PackConfig
 from sfora_ray.config.yaml_text import dump_yaml, parse_yaml
+from sfora_ray.losses import LOSSES
+from sfora_ray.options import Options
+from sfora_ray.recipes import RECIPES
+from sfora_ray.samplers import SAMPLERS
 from sfora_ray.training.preflight import MemberPlan
 from tests.config.shipped import CONFIGS, PUBLISHED, SHIPPED, config_of, opening, plan_of
 
@@ -22,6 +27,7 @@ METHODS = {
     "fast_ap",
     "herd",
     "hist",
+    "hist_distill",
     "multi_similarity",
     "proxy_anchor",
     "proxy_anchor_distill",
@@ -36,6 +42,18 @@ COST = re.compile(r"Cost: (\d+) epochs of ([\d,]+) steps at batch (\d+) and (\d+
 @pytest.mark.parametrize("folder", ["cub", "cars", "sop", "inaturalist"])
 def test_each_benchmark_has_a_config_of_each_method(folder: str) -> None:
     assert {Path(name).stem for name in SHIPPED if name.startswith(f"{folder}/")} >= METHODS
+
+
+@pytest.mark.parametrize(("part", "table"), [("loss", LOSSES), ("recipe", RECIPES), ("sampler", SAMPLERS)])
+def test_every_objective_recipe_and_sampler_has_a_ready_config(part: str, table: dict[str, type[Options]]) -> None:
+    assert {getattr(config_of(name), part).name for name in SHIPPED} == set(table)
+
+
+@pytest.mark.parametrize("name", [name for name in SHIPPED if name.startswith("omniglot/")])
+def test_the_characters_of_omniglot_fill_its_batches(name: str) -> None:
+    config = config_of(name)
+    sampler = config.sampler.build(np.repeat(np.arange(136), 20), seed=0)
+    assert sampler.steps_per_epoch == (23 if config.sampler.name == "per_class" else 22)
 
 
 @pytest.mark.parametrize("name", SHIPPED)

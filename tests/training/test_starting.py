@@ -60,8 +60,6 @@ def test_a_plan_needs_no_teacher_at_hand(tmp_path: Path, images: Path) -> None:
     config = taught(images, tmp_path, tmp_path / "absent.safetensors")
     with pytest.raises(WeightsError, match=r"absent\.safetensors"):
         preflight(config)
-    cub = {"name": "cub", "root": str(tmp_path)}
-    plan = dry_plan(
-        config.model_copy(update={"data": type(config).model_validate({**config.plain(), "data": cub}).data})
-    )
+    elsewhere = {**config.plain(), "data": {"name": "cub", "root": str(tmp_path)}}
+    plan = dry_plan(PackConfig.model_validate(elsewhere))
     assert "not at hand yet" in plan.notes[0]
