@@ -6,7 +6,6 @@ import itertools
 import operator
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -259,12 +258,8 @@ def test_supap_is_the_contextual_programs_copy(folder: str) -> None:
 
 def test_cross_batch_memory_is_its_authors_sample() -> None:
     config, plan = config_of("sop/xbm"), plan_of("sop/xbm")
-    assert config.recipe.model_dump() == {
-        "name": "memory",
-        "capacity": 55_000,
-        "warmup_steps": 1_000,
-        "batch_weight": 1,
-    }
+    recipe = config.recipe.model_dump()
+    assert (recipe["capacity"], recipe["warmup_steps"], recipe["batch_weight"]) == (55_000, 1_000, 1)
     assert (config.sampler.batch_size, config.sampler.images_per_class) == (64, 4)
     assert (config.optimizer.name, config.optimizer.lr, config.optimizer.weight_decay) == ("adam", 1e-4, 5e-4)
     assert (config.model.pooling, config.model.dim, config.model.frozen_batch_norm) == ("max", 128, False)
@@ -291,24 +286,15 @@ def test_adversarial_learning_takes_its_authors_steps() -> None:
     config, plan = config_of("cub/daml"), plan_of("cub/daml")
     assert plan.steps_per_epoch * config.training.epochs == pytest.approx(6_000, rel=0.01)
     assert (config.sampler.batch_size, config.model.dim, config.optimizer.name) == (120, 512, "adam")
-    rates = {group.name: (group.lr, group.weight_decay) for group in plan.groups}
-    rate = rates["backbone.decay"][0]
+    groups = {group.name: (group.lr, group.weight_decay, group.num_parameters) for group in plan.groups}
+    rate = groups["backbone.decay"][0]
     assert rate == pytest.approx((1e-5 * 1e-4) ** 0.5, rel=0.02)
-    assert rates["generator.decay"] == pytest.approx((rate / 10, 1.09e-3))
-    sizes = {group.name: group.num_parameters for group in plan.groups}
-    assert sizes["generator.decay"] == 3 * 2048 * 512 + 512 * 2048
+    assert groups["generator.decay"] == pytest.approx((rate / 10, 1.09e-3, 3 * 2048 * 512 + 512 * 2048))
 
 
 def test_pairs_are_mined_with_the_contextual_programs_schedule() -> None:
     config, own = config_of("sop/n_pairs"), config_of("sop/contextual_224")
     assert (config.sampler.name, config.sampler.batch_size) == ("n_pairs", own.sampler.batch_size)
     assert config.loss.model_dump() == {"name": "n_pairs", "normalize": False}
-    for part in ("input", "model", "optimizer", "schedule", "training"):
-        assert getattr(config, part) == getattr(own, part), part
-
-
-def test_the_memory_of_omniglot_wakes_after_two_epochs() -> None:
-    config = config_of("omniglot/xbm")
-    sampler = config.sampler.build(np.repeat(np.arange(136), 20), seed=0)
-    recipe = config.recipe.model_dump()
-    assert (recipe["capacity"], recipe["warmup_steps"]) == (1024, 2 * sampler.steps_per_epoch)
+    assert (config.input, config.model, config.training) == (own.input, own.model, own.training)
+    assert (config.optimizer, config.schedule) == (own.optimizer, own.schedule)

@@ -56,6 +56,13 @@ def test_the_characters_of_omniglot_fill_its_batches(name: str) -> None:
     assert sampler.steps_per_epoch == (23 if config.sampler.name == "per_class" else 22)
 
 
+def test_the_memory_of_omniglot_wakes_after_two_epochs() -> None:
+    config = config_of("omniglot/xbm.yaml")
+    sampler = config.sampler.build(np.repeat(np.arange(136), 20), seed=0)
+    recipe = config.recipe.model_dump()
+    assert (recipe["capacity"], recipe["warmup_steps"]) == (1024, 2 * sampler.steps_per_epoch)
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_it_loads_and_its_name_tells_its_place(name: str) -> None:
     config = load_config(CONFIGS / name)

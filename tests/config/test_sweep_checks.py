@@ -48,7 +48,7 @@ SPACES: list[tuple[dict[str, Any], str, str]] = [
     ({"model.dim": uniform(0, 9, "integer")}, "space.model.dim.low: input should be greater", "got 0 (int)"),
     ({"model.pooling": choice("avg", "avgmax")}, "space.model.pooling.values[1]: 'avgmax' is not one of", "'avg_max'?"),
     ({"loss": choice({"name": "hist", "tua": 3})}, "space.loss.values[0].tua: unknown key. Did you mean 'tau'?", ""),
-    ({"loss": choice({"name": "hist"}, {"name": "hits"})}, "space.loss.values[1]: 'hits' is not known.", "anchor"),
+    ({"loss": choice({"name": "hist"}, {"name": "hits"})}, "space.loss.values[1]: 'hits' is not known.", "smooth_ap"),
     ({"model.dim": choice(8, "wide")}, "space.model.dim.values[1]: expected int, got 'wide' (str)", ""),
     ({"model.dim": uniform(8.5, 9.5)}, "space.model.dim.low: expected int, got 8.5", ""),
     ({"model.dim": {"distribution": "unifrom"}}, "space.model.dim: 'unifrom' is not known. Did you mean 'unif", ""),

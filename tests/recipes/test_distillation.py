@@ -178,8 +178,6 @@ def test_the_recipe_inside_is_refused_as_if_it_stood_alone() -> None:
     problem = inside.problem(PairLossOptions(), dim=6, batch_size=8)
     assert problem is not None
     assert "capacity (4) must not be below" in problem
-    assert inside.chooses_tuples
-    assert not DistillationOptions().chooses_tuples
 
 
 def test_a_turn_in_which_the_student_rests_has_no_teacher() -> None:
