@@ -53,7 +53,7 @@ class CarsOptions(DatasetOptions):
         train, test = (
             _listing(names, [car for car in cars if (car.number <= _TRAIN_CLASSES) is train]) for train in (True, False)
         )
-        return Listed("cars", "Cars-196", root, root, train, test, _COUNTS).dataset()
+        return Listed("cars", "Cars-196", root, root, "annotations", train, test, _COUNTS).dataset()
 
     def published_counts(self) -> SplitCounts:
         """Return the counts of the published split."""

@@ -52,7 +52,7 @@ class CubOptions(DatasetOptions):
             for train in (True, False)
         ]
         train, test = (Listing(split, tuple(class_of[file] for file in split), split) for split in splits)
-        return Listed("cub", "CUB-200-2011", root, root / "images", train, test, _COUNTS).dataset()
+        return Listed("cub", "CUB-200-2011", root, root / "images", "images.txt", train, test, _COUNTS).dataset()
 
     def published_counts(self) -> SplitCounts:
         """Return the counts of the published split."""

@@ -74,7 +74,9 @@ class InaturalistOptions(DatasetOptions):
             train, test = (_listed(_beside(self.root, folder, name)) for name in _LISTS.values())
         else:
             train, test = _drawn(_beside(self.root, folder, "train_mini.json"), self.split_seed)
-        return Listed("inaturalist", "iNaturalist 2021 mini", self.root, folder, train, test, _COUNTS).dataset()
+        return Listed(
+            "inaturalist", "iNaturalist 2021 mini", self.root, folder, "lists", train, test, _COUNTS
+        ).dataset()
 
     def published_counts(self) -> SplitCounts:
         """Return the counts of the split: the larger half of an odd number of species trains."""

@@ -56,6 +56,7 @@ class Listed:
         title: as readers know it, for messages.
         root: what the user set, for messages.
         folder: that the files of both listings lie below.
+        lists: the files that name images, for messages.
         train: listing of the training classes.
         test: listing of the test classes.
         counts: as published.
@@ -65,6 +66,7 @@ class Listed:
     title: str
     root: Path
     folder: Path
+    lists: str
     train: Listing
     test: Listing
     counts: SplitCounts
@@ -78,7 +80,7 @@ class Listed:
         """
         self._refuse_other_counts()
         names = (*self.train.files, *self.test.files)
-        _refuse_ways_out(self.root, names)
+        _refuse_ways_out(f"{self.root}, {self.lists}", names)
         absent = absent_files(self.folder, names)
         if absent:
             raise AbsentImagesError(absent)
@@ -140,11 +142,11 @@ def _files_in(folder: Path) -> set[str]:
         return set()
 
 
-def _refuse_ways_out(root: Path, names: Iterable[str]) -> None:
+def _refuse_ways_out(place: str, names: Iterable[str]) -> None:
     for name in names:
         if not is_below(name):
             raise DataError(
-                f"{root}: every listed image must lie below the image folder, got '{name}'. "
+                f"{place}: every image must lie below the image folder, got '{name}'. "
                 "Extract the published archive again."
             )
 

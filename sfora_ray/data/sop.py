@@ -48,7 +48,7 @@ class SopOptions(DatasetOptions):
         inner = self.root / "Stanford_Online_Products"
         root = inner if inner.is_dir() else self.root
         train, test = (_read(root / f"Ebay_{split}.txt") for split in ("train", "test"))
-        return Listed("sop", "Stanford Online Products", root, root, train, test, _COUNTS).dataset()
+        return Listed("sop", "Stanford Online Products", root, root, "Ebay_*.txt", train, test, _COUNTS).dataset()
 
     def published_counts(self) -> SplitCounts:
         """Return the counts of the published split."""

@@ -185,7 +185,13 @@ def test_cub_lists_that_lead_out_of_their_folder(refused: Refused) -> None:
     values = tiny_values(root, refused.place)
     values["data"] = {"name": "cub", "root": str(root)}
     path = write_config(refused.place / "tiny.yaml", values)
-    refused("pack", "run", path, "--local", words=("images.txt: every image must lie below", "'../../secret.jpg'"))
+    refused(
+        "pack",
+        "run",
+        path,
+        "--local",
+        words=("CUB_200_2011, images.txt: every image must lie below", "'../../secret.jpg'"),
+    )
 
 
 def omniglot(place: Path, members: dict[str, bytes]) -> Path:

@@ -15,7 +15,7 @@ COUNTS = SplitCounts(train_classes=1, train_images=2, test_classes=1, test_image
 
 def listed(folder: Path, *names: str, counts: SplitCounts = COUNTS) -> Listed:
     train, test = (Listing(own, (own[0],) * len(own), own) for own in (names[:-1], names[-1:]))
-    return Listed("small", "Small set", folder, folder, train, test, counts)
+    return Listed("small", "Small set", folder, folder, "list.txt", train, test, counts)
 
 
 def test_files_that_are_folders_links_to_nothing_or_not_there_are_absent(tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_files_that_are_folders_links_to_nothing_or_not_there_are_absent(tmp_pat
 
 @pytest.mark.parametrize("name", ["../b.jpg", "/etc/passwd", "a/../../b.jpg", "c:/b.jpg"])
 def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(DataError, match="must lie below the image folder"):
+    with pytest.raises(DataError, match=r"list\.txt: every image must lie below the image folder"):
         listed(tmp_path, "a.jpg", name, "b.jpg").dataset()
 
 
