@@ -31,12 +31,16 @@ def misfits(
         *_given(loss.batch_problem(sampler.batch_size, per_class)),
         *_no_use_for(miner, loss),
         *_chosen_twice(miner, inner, inner_place),
-        *_given(recipe.problem(loss, dim=dim, batch_size=sampler.batch_size)),
+        *_within("recipe", recipe.problem(loss, dim=dim, batch_size=sampler.batch_size)),
     ]
 
 
 def _given(problem: str | None) -> list[str]:
     return [] if problem is None else [problem]
+
+
+def _within(part: str, problem: str | None) -> list[str]:
+    return [f"{part}.{problem}" for problem in _given(problem)]
 
 
 def _nothing_to_compare(comparing: list[str], per_class: int | None, batch_size: int) -> Iterator[str]:

@@ -186,7 +186,7 @@ class RecipeOptions(Options, ABC):
     """Whether the recipe itself chooses the tuples of its objective, so that no miner can."""
 
     def problem(self, loss: LossOptions, *, dim: int, batch_size: int) -> str | None:  # noqa: ARG002
-        """Return why it cannot be used so, and the way out, or None.
+        """Return why it cannot be used so and the way out, beginning with the key at fault, or None.
 
         Args:
             loss: the objective's options.
@@ -196,7 +196,7 @@ class RecipeOptions(Options, ABC):
         return None
 
     def length_problem(self, steps: int) -> str | None:  # noqa: ARG002
-        """Return why a training of so many steps in all would not be what it seems, and the way out, or None."""
+        """Return why so many steps would not be what they seem, beginning with the key at fault, or None."""
         return None
 
     @property

@@ -86,12 +86,10 @@ class CascadeOptions(TupleRecipeOptions):
         """Return why the slices or the objective do not fit, or None."""
         widths = self.widths(dim)
         if sum(widths) != dim:
-            return (
-                f"recipe.slices {list(widths)} must sum to the row's width {dim}, got {sum(widths)}. Change one of them"
-            )
+            return f"slices {list(widths)} must sum to the row's width {dim}, got {sum(widths)}. Change one of them"
         if 0 in widths:
             return (
-                f"recipe.fractions makes {len(widths)} slices, but a row is {dim} wide. "
+                f"fractions makes {len(widths)} slices, but a row is {dim} wide. "
                 "Use at most as many fractions, or a wider model"
             )
         return super().problem(loss, dim=dim, batch_size=batch_size)

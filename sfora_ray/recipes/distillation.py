@@ -153,12 +153,12 @@ class DistillationOptions(RecipeOptions):
     def problem(self, loss: LossOptions, *, dim: int, batch_size: int) -> str | None:
         """Return why the recipe inside cannot be used so, or None."""
         problem = self.base.problem(loss, dim=dim, batch_size=batch_size)
-        return None if problem is None else problem.replace("recipe.", "recipe.base.")
+        return None if problem is None else f"base.{problem}"
 
     def length_problem(self, steps: int) -> str | None:
         """Return why a training of so many steps does not suit the recipe inside, or None."""
         problem = self.base.length_problem(steps)
-        return None if problem is None else problem.replace("recipe.", "recipe.base.")
+        return None if problem is None else f"base.{problem}"
 
     @property
     def teacher_file(self) -> Path | None:

@@ -122,7 +122,7 @@ class MemoryOptions(TupleRecipeOptions):
         """Return why the objective or the batch does not fit, or None."""
         if batch_size > self.capacity:
             return (
-                f"recipe.capacity ({self.capacity}) must not be below sampler.batch_size ({batch_size}), for a whole "
+                f"capacity ({self.capacity}) must not be below sampler.batch_size ({batch_size}), for a whole "
                 f"batch enters the memory at once. Use {batch_size} or more"
             )
         return super().problem(loss, dim=dim, batch_size=batch_size)
@@ -132,7 +132,7 @@ class MemoryOptions(TupleRecipeOptions):
         if self.warmup_steps < steps:
             return None
         return (
-            f"recipe.warmup_steps ({self.warmup_steps}) must be below the {steps} steps of the whole training, or the "
+            f"warmup_steps ({self.warmup_steps}) must be below the {steps} steps of the whole training, or the "
             f"memory is never used. Use {steps // 10} or so, or train longer"
         )
 

@@ -33,6 +33,6 @@ class TupleRecipeOptions(RecipeOptions):
             return None
         able = ", ".join(name for name, options in LOSSES.items() if options.takes_tuples)
         return (
-            f"recipe.name '{self.name}' chooses what is compared, but loss.name '{loss.name}' takes no pairs or "
+            f"name '{self.name}' chooses what is compared, but loss.name '{loss.name}' takes no pairs or "
             f"triplets. Use one of {able}"
         )

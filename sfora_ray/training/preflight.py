@@ -171,7 +171,7 @@ def _plan(
 def _refuse_length(config: PackConfig, steps: int) -> None:
     problem = config.recipe.length_problem(steps)
     if problem is not None:
-        raise ConfigError(problem)
+        raise ConfigError(f"recipe.{problem}")
 
 
 def _group(config: PackConfig, group: ParameterGroup) -> GroupPlan:

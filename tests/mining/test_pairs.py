@@ -14,12 +14,7 @@ from sfora_ray.mining import HdcOptions, MinerOptions, MultiSimilarityMinerOptio
 from sfora_ray.randomness import torch_generator
 from sfora_ray.tuples import Pairs, pairs_within
 from tests.losses.reference import assert_close, load_case, tensor
-
-LABELS = torch.tensor([4, 1, 4, 0, 1, 4, 7, 1, 4])
-
-
-def rows_of(count: int, seed: int) -> Tensor:
-    return torch.randn(count, 4, dtype=torch.float64, generator=torch_generator(seed)) * 3
+from tests.mining.rows import LABELS, rows_of
 
 
 def mined(options: MinerOptions, rows: Tensor, labels: Tensor, candidates: Pairs | None = None) -> Pairs:

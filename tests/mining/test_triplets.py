@@ -10,12 +10,7 @@ from sfora_ray.mining import MINERS, BatchHardOptions, MinerOptions, SemiHardOpt
 from sfora_ray.randomness import torch_generator
 from sfora_ray.tuples import Pairs, Triplets, pairs_within
 from tests.losses.reference import assert_close, load_case, tensor, unit
-
-LABELS = torch.tensor([4, 1, 4, 0, 1, 4, 7, 1, 4])
-
-
-def rows_of(count: int, seed: int) -> Tensor:
-    return torch.randn(count, 4, dtype=torch.float64, generator=torch_generator(seed)) * 3
+from tests.mining.rows import LABELS, rows_of
 
 
 def mined(options: MinerOptions, rows: Tensor, labels: Tensor, candidates: Pairs | None = None) -> Triplets:

@@ -107,13 +107,13 @@ def test_what_does_not_fit_is_refused_at_load() -> None:
     loss = PairLossOptions()
     assert CascadeOptions(slices=(2, 2, 4)).problem(loss, dim=8, batch_size=8) is None
     for options, dim, message in [
-        (CascadeOptions(slices=(2, 2, 3)), 8, r"recipe.slices [2, 2, 3] must sum to the row's width 8, got 7"),
-        (CascadeOptions(), 2, "recipe.fractions makes 3 slices, but a row is 2 wide"),
+        (CascadeOptions(slices=(2, 2, 3)), 8, r"slices [2, 2, 3] must sum to the row's width 8, got 7"),
+        (CascadeOptions(), 2, "fractions makes 3 slices, but a row is 2 wide"),
     ]:
         assert message in (options.problem(loss, dim=dim, batch_size=8) or "")
     refused = CascadeOptions().problem(HistOptions(), dim=8, batch_size=8)
     assert refused is not None
-    assert "recipe.name 'cascade' chooses what is compared, but loss.name 'hist' takes no pairs" in refused
+    assert "name 'cascade' chooses what is compared, but loss.name 'hist' takes no pairs" in refused
 
 
 @pytest.mark.parametrize(

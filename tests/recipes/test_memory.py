@@ -193,5 +193,5 @@ def test_a_memory_below_the_batch_is_refused() -> None:
     assert options.problem(PairLossOptions(), dim=4, batch_size=16) is None
     problem = options.problem(PairLossOptions(), dim=4, batch_size=17)
     assert problem is not None
-    assert "recipe.capacity (16) must not be below sampler.batch_size (17)" in problem
+    assert "capacity (16) must not be below sampler.batch_size (17)" in problem
     assert "Use 17 or more" in problem

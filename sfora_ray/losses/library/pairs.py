@@ -22,6 +22,7 @@ from pytorch_metric_learning.reducers import AvgNonZeroReducer, MeanReducer
 
 from sfora_ray.card import Card
 from sfora_ray.losses.base import LossOptions
+from sfora_ray.losses.batch_cosines import refuse_reversed_margins
 from sfora_ray.losses.library.common import ExactDistance, LibraryPairs
 
 
@@ -49,12 +50,9 @@ class ContrastiveOptions(LossOptions):
     @model_validator(mode="after")
     def _margins_are_in_order(self) -> ContrastiveOptions:
         positive, negative = self.positive_margin, self.negative_margin
-        if self.distance == "cosine" and positive < negative:
-            raise ValueError(
-                "with distance 'cosine' margins are similarities, and positive_margin must not be below "
-                f"negative_margin, got {positive:g} and {negative:g}. Common are 0.9 and 0.6"
-            )
-        if self.distance == "euclidean" and positive > negative:
+        if self.distance == "cosine":
+            refuse_reversed_margins(positive=positive, negative=negative)
+        elif positive > negative:
             raise ValueError(
                 "with distance 'euclidean' positive_margin must not be above negative_margin, "
                 f"got {positive:g} and {negative:g}"
