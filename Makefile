@@ -1,8 +1,9 @@
 .DEFAULT_GOAL := test
-.PHONY: venv test lint demo clean
+.PHONY: venv test test-all lint demo clean
 
 PYTHON ?= python3
 BIN := .venv/bin
+TESTS := $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 venv: .venv/.ready
 
@@ -20,7 +21,10 @@ lint: venv
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(TESTS) -m "not long"
+
+test-all: lint
+	$(TESTS)
 
 demo: venv
 	$(BIN)/sfora-ray pack run configs/glyphs/demo.yaml

@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from pydantic import Field, PositiveInt, model_validator
 from torch import Tensor, nn
-from torchvision.transforms.v2 import functional as vision
 
 from sfora_ray.arrays import UInt8
 from sfora_ray.errors import DataError
@@ -231,6 +230,9 @@ def _crop(image: UInt8, box: CropBox) -> UInt8:
 
 
 def _resize(image: UInt8, height: int, width: int) -> Tensor:
+    # Imported here, for it takes as long as torch itself, and every command reads configurations.
+    from torchvision.transforms.v2 import functional as vision
+
     # A copy: torch refuses read-only memory, and the crop of a mapped file is all that is read of it.
     pixels = torch.from_numpy(np.array(image, order="C")).permute(2, 0, 1)  # (C, H, W), channels last in memory
     resized: Tensor = vision.resize(pixels, [height, width], antialias=True)

@@ -15,7 +15,6 @@ from typing import Literal
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
-from torchvision.models import get_model, get_model_weights
 
 from sfora_ray.errors import WeightsError
 from sfora_ray.files import sha256_of
@@ -23,7 +22,13 @@ from sfora_ray.models.backbone import Backbone, BackboneOptions, as_three_channe
 from sfora_ray.models.weights import existing_file, install_weights, read_weights
 
 ResNetName = Literal["resnet18", "resnet34", "resnet50"]
-PUBLISHED = ("IMAGENET1K_V1", "IMAGENET1K_V2")
+PUBLISHED = {
+    "resnet18": ("IMAGENET1K_V1",),
+    "resnet34": ("IMAGENET1K_V1",),
+    "resnet50": ("IMAGENET1K_V1", "IMAGENET1K_V2"),
+}
+"""The weights that torchvision can fetch. It is imported where a network is made, for it takes as long as torch itself,
+and every command reads configurations."""
 
 
 class ResNet(Backbone):
@@ -31,6 +36,8 @@ class ResNet(Backbone):
 
     def __init__(self, name: ResNetName, weights: Path | None, generator: torch.Generator) -> None:
         super().__init__()
+        from torchvision.models import get_model
+
         with seeded_by(generator):
             self.network: nn.Module = get_model(name, weights=None)
         classifier = self.network.get_submodule("fc")
@@ -59,9 +66,9 @@ class ResNetOptions(BackboneOptions):
 
     @model_validator(mode="after")
     def _published_weights_exist(self) -> ResNetOptions:
-        names = [weights.name for weights in get_model_weights(self.name)]
-        if self.weights in PUBLISHED and self.weights not in names:
-            raise ValueError(f"{self.name} has no weights {self.weights}; there are {', '.join(names)}")
+        published = PUBLISHED[self.name]
+        if self.weights not in published and any(self.weights in names for names in PUBLISHED.values()):
+            raise ValueError(f"{self.name} has no weights {self.weights}; there are {', '.join(published)}")
         return self
 
     def build(self, *, channels: int, generator: torch.Generator) -> ResNet:
@@ -77,7 +84,9 @@ class ResNetOptions(BackboneOptions):
         """
         if self.weights == "none":
             return None
-        if self.weights in PUBLISHED:
+        if self.weights in PUBLISHED[self.name]:
+            from torchvision.models import get_model_weights
+
             return _fetched(get_model_weights(self.name)[self.weights].url, f"{self.name} {self.weights}")
         return existing_file(Path(self.weights))
 

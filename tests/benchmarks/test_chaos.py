@@ -20,7 +20,7 @@ def silent(_: str) -> None:
     """Hear nothing."""
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_driver_leaves_no_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mlflow_store: None) -> None:
     def those(trials: int, chance: random.Random, *, local: bool) -> list[Fault]:
         return [NAMES["driver killed"]]

@@ -157,6 +157,7 @@ def test_ctrl_c_on_ray(begin: Begin) -> None:
 
 
 @pytest.mark.ray
+@pytest.mark.long
 def test_the_second_signal_leaves_nothing_of_a_local_ray(begin: Begin) -> None:
     night = begin("training.progress_seconds=3600", options=())
     below = night.below()

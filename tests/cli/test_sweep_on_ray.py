@@ -18,7 +18,7 @@ from tests.tiny import tiny_values
 pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
 PROGRAM = "from sfora_ray.cli.main import main; main()"
-RATES = [1e-3, 1e-6, 1e30]
+RATES = [1e-3, 1e30]
 
 
 def write_sweep(images: Path, place: Path) -> Path:
@@ -62,12 +62,7 @@ def test_a_sweep_that_is_killed_goes_on_to_its_end(images: Path, tmp_path: Path)
     assert resumed.wait(500) == 0, (tmp_path / "log").read_text()
     trials = sweep.trials()
     assert [trial.values["optimizer.lr"] for trial in trials] == RATES
-    ends = {trial.values["optimizer.lr"]: trial.end for trial in trials}
-    assert {lr: end is not None and end.status for lr, end in ends.items()} == {
-        1e-3: "finished",
-        1e-6: "finished" if ends[1e-6] is not None and ends[1e-6].epoch == 3 else "stopped",
-        1e30: "non_finite",
-    }
+    assert [trial.end is not None and trial.end.status for trial in trials] == ["finished", "non_finite"]
     standing = next(trial for trial in trials if trial.number == first.number).rounds
     assert standing[: len(first.rounds)] == first.rounds
     ranking = json.loads(sweep.ranking_path.read_text())

@@ -41,6 +41,7 @@ def test_a_member_trains_into_the_store(images: Path, tmp_path: Path, monkeypatc
     assert not any(secret in content for content in there.values())
 
 
+@pytest.mark.long
 def test_two_workers_of_a_member_share_the_store(images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parallel = ("seeds=[5]", "resources.workers_per_member=2")
     with s3_server() as s3:

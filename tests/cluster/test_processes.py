@@ -30,7 +30,7 @@ def test_all_that_we_start_listens_on_loopback_alone(tmp_path: Path) -> None:
     assert [str(address) for address in inner if not address.is_loopback] == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_member_goes_on_elsewhere_when_its_node_is_lost(tmp_path: Path) -> None:
     told = told_by("two_nodes", tmp_path, str(tmp_path), RAY_AUTH_MODE="disabled", RAY_ENABLE_UV_RUN_RUNTIME_ENV="0")
     assert told["status"] == "finished"

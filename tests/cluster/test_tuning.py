@@ -138,6 +138,7 @@ def test_a_new_scheduler_judges_as_one_that_has_seen_all(halved: Halved) -> None
         assert scheduler.on_trial_result(None, New(), {EPOCH: 1, VALUE: value}) == action  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 def test_a_population_goes_on_from_its_best(images: Path, tmp_path: Path) -> None:
     values = sweep_values(
         images,

@@ -7,11 +7,11 @@ import pytest
 import torch
 from safetensors.torch import save_file
 from torch import nn
-from torchvision.models import get_model
+from torchvision.models import get_model, get_model_weights
 
 from sfora_ray.errors import ConfigError, WeightsError
 from sfora_ray.models import ModelOptions, build_embedder, install_weights, read_weights, weights_identity
-from sfora_ray.models.resnet import ResNet, ResNetOptions
+from sfora_ray.models.resnet import PUBLISHED, ResNet, ResNetOptions
 from sfora_ray.randomness import torch_generator
 from tests.shared import SHARED, needs_shared
 
@@ -119,6 +119,11 @@ def test_published_weights_in_the_cache_are_used(
     assert options.weights_file() == cached
     digest = hashlib.sha256(cached.read_bytes()).hexdigest()
     assert options.weights_identity() == f"IMAGENET1K_V1 sha256:{digest}"
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_weights_that_can_be_named_are_those_that_can_be_fetched(name: str) -> None:
+    assert PUBLISHED[name] == tuple(weights.name for weights in get_model_weights(name))
 
 
 def test_weights_that_do_not_exist_are_refused_at_once() -> None:
