@@ -15,14 +15,13 @@ from sfora_ray.losses.library import (
     NormalizedSoftmaxOptions,
     NPairsOptions,
     ProxyAnchorOptions,
-    ProxyNcaOptions,
-    ProxyNcaPlusPlusOptions,
-    SupConOptions,
-    TripletOptions,
 )
 from sfora_ray.losses.pfml import PfmlOptions
+from sfora_ray.losses.proxy_nca import ProxyNcaOptions, ProxyNcaPlusPlusOptions
 from sfora_ray.losses.roadmap import RoadmapOptions
 from sfora_ray.losses.smooth_ap import SmoothApOptions
+from sfora_ray.losses.supcon import SupConOptions
+from sfora_ray.losses.triplet import TripletOptions
 
 LOSSES: dict[str, type[LossOptions]] = {
     "hist": HistOptions,

@@ -6,7 +6,7 @@ Traps of the library that are closed here:
 * A batch with one positive and one negative pair counts as a batch without any: a lone pair is given twice,
   which no mean of these losses notices.
 * Above 25 rows its distances come from a matrix product, which puts exact duplicates at up to 7e-4 in float32;
-  where means are taken over what is not zero, they would count: distances are differences here.
+  where means are taken over what is not zero, they would count: distances are ours (``losses/distances.py``).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pytorch_metric_learning.distances import LpDistance
 from torch import Tensor, nn
 
 from sfora_ray.losses.base import TupleObjective
+from sfora_ray.losses.distances import euclidean
 from sfora_ray.precision import widened
 from sfora_ray.tuples import Pairs, Triplets
 
@@ -28,7 +29,7 @@ class ExactDistance(LpDistance):  # type: ignore[misc]  # the library has no typ
 
     def compute_mat(self, query_emb: Tensor, ref_emb: Tensor) -> Tensor:
         """Return ``(B, R)`` distances of normalised rows."""
-        return torch.cdist(query_emb, ref_emb, compute_mode="donot_use_mm_for_euclid_dist")
+        return euclidean(query_emb, ref_emb)
 
 
 class LibraryPairs(TupleObjective):

@@ -1,13 +1,10 @@
-"""Objectives of pairs, from pytorch-metric-learning: contrastive, multi-similarity, supervised contrastive.
+"""Objectives of pairs, from pytorch-metric-learning: contrastive and multi-similarity.
 
 Contrastive: Hadsell, Chopra, LeCun: Dimensionality Reduction by Learning an Invariant Mapping, CVPR 2006, but with
 hinges that are not squared, each averaged over the pairs that violate their margin.
 
 Multi-similarity: Wang, Han, Huang, Dong, Scott: Multi-Similarity Loss with General Pair Weighting for Deep Metric
 Learning, CVPR 2019, averaged over all anchors, also over those without a pair.
-
-Supervised contrastive: Khosla et al.: Supervised Contrastive Learning, NeurIPS 2020, eq. 2 (mean over positives
-outside the logarithm), averaged over the anchors that have a positive.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ from typing import ClassVar, Literal
 import torch
 from pydantic import Field, model_validator
 from pytorch_metric_learning.distances import CosineSimilarity
-from pytorch_metric_learning.losses import ContrastiveLoss, MultiSimilarityLoss, SupConLoss
+from pytorch_metric_learning.losses import ContrastiveLoss, MultiSimilarityLoss
 from pytorch_metric_learning.reducers import AvgNonZeroReducer, MeanReducer
 
 from sfora_ray.card import Card
@@ -34,7 +31,7 @@ class ContrastiveOptions(LossOptions):
         paper="Hadsell, Chopra, LeCun, CVPR 2006",
         checked="reference values of the library, gradients included, and slow loops",
         differences="hinges not squared, each averaged over violating pairs (as the library); exact duplicates are "
-        "exactly 0 apart in any batch",
+        "exactly 0 apart in any batch, unless 'distance: cosine'",
     )
     needs_positives: ClassVar[bool] = True
     takes_tuples: ClassVar[bool] = True
@@ -83,7 +80,8 @@ class MultiSimilarityOptions(LossOptions):
         paper="Wang, Han, Huang, Dong, Scott, CVPR 2019",
         checked="reference values of the library, with and without its miner, gradients included, and slow loops",
         differences="mines only where a miner is chosen; the authors' program always mines, with epsilon 0.1, and "
-        "leaves positives of cosine 1 out",
+        "leaves positives of cosine 1 out; base 0.5 and beta 50 are the library's (the paper: 1 and 50, the authors' "
+        "program: 0.5 and 40)",
     )
     needs_positives: ClassVar[bool] = True
     takes_tuples: ClassVar[bool] = True
@@ -106,37 +104,6 @@ class MultiSimilarityOptions(LossOptions):
                 base=self.base,
                 distance=CosineSimilarity(collect_stats=False),
                 reducer=MeanReducer(collect_stats=False),
-                embedding_regularizer=None,
-                collect_stats=False,
-            )
-        )
-
-
-class SupConOptions(LossOptions):
-    """Options of the supervised contrastive loss."""
-
-    card: ClassVar[Card] = Card(
-        title="SupCon",
-        paper="Khosla et al., NeurIPS 2020, eq. 2",
-        checked="reference values of the library, gradients included, and slow loops",
-        differences="one view of each image; anchors without a positive are left out of the mean; no factor for a "
-        "base temperature",
-    )
-    needs_positives: ClassVar[bool] = True
-    takes_tuples: ClassVar[bool] = True
-
-    name: Literal["supcon"] = "supcon"
-    temperature: float = Field(default=0.1, gt=0)
-    """Divides the cosines."""
-
-    def build(self, *, dim: int, num_classes: int, generator: torch.Generator) -> LibraryPairs:
-        """Make the objective; it learns nothing itself."""
-        del dim, num_classes, generator
-        return LibraryPairs(
-            SupConLoss(
-                temperature=self.temperature,
-                distance=CosineSimilarity(collect_stats=False),
-                reducer=AvgNonZeroReducer(collect_stats=False),
                 embedding_regularizer=None,
                 collect_stats=False,
             )

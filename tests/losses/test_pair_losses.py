@@ -206,6 +206,40 @@ def test_anchors_without_a_partner_are_left_out_of_supcon() -> None:
     assert loss.item() == pytest.approx(0.0127899, abs=2e-7)
 
 
+@pytest.mark.parametrize(
+    ("anchors", "positives", "negative_anchors", "negatives"),
+    [([0, 0, 3], [1, 2, 0], [], []), ([0, 0], [1, 2], [5], [4]), ([0, 0], [1, 2], [0, 5], [4, 1])],
+)
+def test_positives_of_supcon_repel_each_other_without_a_negative(
+    anchors: list[int], positives: list[int], negative_anchors: list[int], negatives: list[int]
+) -> None:
+    rows = drawn(6, 8).requires_grad_()
+    pairs = Pairs(
+        *(torch.tensor(rows, dtype=torch.int64) for rows in (anchors, positives, negative_anchors, negatives))
+    )
+    loss = made(SupConOptions(temperature=0.2)).compare(rows, rows, pairs)
+    torch.autograd.backward(loss)
+    assert loss.item() == pytest.approx(slow_supcon(rows.detach(), rows.detach(), pairs), rel=1e-12)
+    assert rows.grad is not None
+    assert rows.grad.abs().max().item() > 1e-3
+
+
+def test_supcon_keeps_anchors_whose_loss_rounds_to_nothing_in_its_mean() -> None:
+    labels = torch.arange(15).repeat(2)
+    rows = (F.one_hot(labels, 15) + 0.02 * torch.randn(30, 15, generator=torch_generator(9))).float()
+    rows[:2] += rows[2:4]  # two classes come close
+    rows.requires_grad_()
+    loss = made(SupConOptions(temperature=0.04))(rows, labels)
+    torch.autograd.backward(loss)
+    exact = rows.detach().double()
+    units = F.normalize(exact)
+    logits = (units @ units.T / 0.04).fill_diagonal_(-math.inf)
+    partner = torch.arange(30).roll(15)
+    of_anchor = logits.logsumexp(1) - logits[torch.arange(30), partner]
+    assert (of_anchor < 6e-8).sum().item() > 5
+    assert loss.item() == pytest.approx(of_anchor.mean().item(), rel=1e-5)
+
+
 def test_contrastive_without_a_violation_is_exactly_zero() -> None:
     rows = unit(0, 0, 180, 180).requires_grad_()
     loss = made(ContrastiveOptions())(rows, torch.tensor([0, 0, 1, 1]))

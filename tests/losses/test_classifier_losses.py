@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sfora_ray.errors import ConfigError
 from sfora_ray.losses import (
     ArcFaceOptions,
     NormalizedSoftmaxOptions,
@@ -186,3 +187,8 @@ def test_proxy_nca_is_a_softmax_of_squared_distances() -> None:
     labels = torch.tensor([3, 0, 1, 1, 2])
     squared = (F.normalize(rows)[:, None] - F.normalize(proxies)).pow(2).sum(dim=2)  # (5, 4)
     assert_close(objective(rows, labels), F.cross_entropy(-2.5 * squared, labels))
+
+
+def test_the_proxies_of_other_classes_must_be_there() -> None:
+    with pytest.raises(ConfigError, match="one training class"):
+        ProxyNcaOptions(denominator="others").build(dim=4, num_classes=1, generator=torch_generator(0))

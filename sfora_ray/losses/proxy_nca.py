@@ -5,7 +5,7 @@ Teh, DeVries, Taylor: ProxyNCA++, ECCV 2020: the target's proxy joins the denomi
 are divided by a temperature of 1/9.
 
 The squared distance of unit vectors is ``2 - 2 cos``, and the constant cancels: the loss is a cross entropy of
-cosines times ``2 * scale``. So it is written, for the library takes the logarithm of probabilities and drops every
+cosines times ``2 * scale``. It is written here, for the library takes the logarithm of probabilities and drops every
 row whose probability underflows to 0.
 """
 
@@ -19,6 +19,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from sfora_ray.card import Card
+from sfora_ray.errors import ConfigError
 from sfora_ray.losses.base import LossOptions, Objective
 from sfora_ray.losses.weights import draw_normal, weight_group
 from sfora_ray.parameters import ParameterGroup
@@ -40,8 +41,8 @@ class ProxyNca(Objective):
             logits = 2 * self.options.scale * F.normalize(rows) @ F.normalize(self.proxies).T  # (B, C)
             if self.options.denominator == "all":
                 return F.cross_entropy(logits, labels)
-            target = F.one_hot(labels, logits.shape[1]).bool()
-            return (logits.masked_fill(target, -torch.inf).logsumexp(dim=1) - logits[target]).mean()
+            own = labels[:, None]
+            return (logits.scatter(1, own, -torch.inf).logsumexp(dim=1, keepdim=True) - logits.gather(1, own)).mean()
 
     def parameter_groups(self, base_lr: float) -> tuple[ParameterGroup, ...]:
         """Return the proxies at their own absolute rate; ``base_lr`` does not reach them."""
@@ -68,7 +69,16 @@ class ProxyNcaSettings(LossOptions):
     """Whether weight decay reaches the proxies."""
 
     def build(self, *, dim: int, num_classes: int, generator: torch.Generator) -> ProxyNca:
-        """Make the objective for ``dim``-wide embeddings of ``num_classes`` training classes."""
+        """Make the objective for ``dim``-wide embeddings of ``num_classes`` training classes.
+
+        Raises:
+            ConfigError: a row would be compared with the proxies of no other class.
+        """
+        if self.denominator == "others" and num_classes < 2:
+            raise ConfigError(
+                "loss.denominator: others compares a row with the proxies of other classes, but there is one training "
+                "class alone. Take all, or data with more classes"
+            )
         return ProxyNca(self, dim=dim, num_classes=num_classes, generator=generator)
 
 
