@@ -37,10 +37,7 @@ def split_by_decay(
     Biases and the weights of normalisation layers are not decayed, as in the published protocol
     (Proxy Anchor and HIST programs as re-implemented for HERD); everything else is. Empty groups are left out.
     """
-    from torch import nn
-
     skipped = {id(parameter) for parameter in skip}
-    norms = (nn.modules.batchnorm._BatchNorm, nn.LayerNorm, nn.GroupNorm)
     decayed: list[nn.Parameter] = []
     plain: list[nn.Parameter] = []
     for child in module.modules():
@@ -48,7 +45,7 @@ def split_by_decay(
             if id(parameter) in skipped:
                 continue
             skipped.add(id(parameter))
-            (plain if key == "bias" or isinstance(child, norms) else decayed).append(parameter)
+            (plain if key == "bias" or "Norm" in type(child).__name__ else decayed).append(parameter)
     groups = (
         ParameterGroup(f"{name}.decay", tuple(decayed), lr, True, warms_up),
         ParameterGroup(f"{name}.no_decay", tuple(plain), lr, False, warms_up),

@@ -27,6 +27,7 @@ from sfora_ray.models import Embedder, install_weights, read_weights
 from sfora_ray.parameters import ParameterGroup
 from sfora_ray.recipes.base import Ingredients, LossTerms, Recipe, RecipeOptions, Seen, Turn
 from sfora_ray.recipes.inner import InnerRecipe
+from sfora_ray.recipes.parallel import share_statistics
 from sfora_ray.recipes.plain import PlainOptions
 
 MASKED = -1e9
@@ -116,6 +117,7 @@ class AverageDistillation(Distillation):
     def after_step(self) -> None:
         """Let the teacher follow the student."""
         super().after_step()
+        share_statistics(self.embedder)
         update_average(self.teacher, self.embedder, momentum=self.options.momentum)
 
 

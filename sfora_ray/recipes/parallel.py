@@ -8,6 +8,7 @@ rows. What the objective learns has the same gradient on every worker, and the m
 
 BatchNorm with statistics of its own batch is the exception: in an embedder it sees its worker's rows only,
 so freeze it or use synchronised layers. BatchNorm inside an objective sees gathered rows and needs neither.
+An average of the embedder takes the first worker's statistics, so that it is one and the same on all.
 """
 
 from __future__ import annotations
@@ -64,9 +65,13 @@ def _average(gradients: list[Tensor]) -> None:
     flat = torch.cat([gradient.flatten() for gradient in gradients])
     dist.all_reduce(flat)
     flat /= dist.get_world_size()
-    parts = torch.split(flat, [gradient.numel() for gradient in gradients])
-    for gradient, part in zip(gradients, parts, strict=True):
-        gradient.copy_(part.view_as(gradient))
+    _scatter(flat, gradients)
+
+
+def _scatter(flat: Tensor, tensors: list[Tensor]) -> None:
+    parts = torch.split(flat, [tensor.numel() for tensor in tensors])
+    for tensor, part in zip(tensors, parts, strict=True):
+        tensor.copy_(part.view_as(tensor))
 
 
 def agree(number: int, device: torch.device) -> int:
@@ -85,6 +90,20 @@ def from_first(rows: Tensor) -> Tensor:
     same = rows.contiguous()
     dist.broadcast(same, src=0)
     return same
+
+
+@torch.no_grad()
+def share_statistics(module: nn.Module) -> None:
+    """Give every worker the first one's statistics of the layers that gather them; frozen layers do not."""
+    if not _several_workers():
+        return
+    layers = [layer for layer in module.modules() if layer.training]
+    buffers = [buffer for layer in layers for buffer in layer.buffers(recurse=False)]
+    for dtype in dict.fromkeys(buffer.dtype for buffer in buffers):
+        of_dtype = [buffer for buffer in buffers if buffer.dtype == dtype]
+        flat = torch.cat([buffer.flatten() for buffer in of_dtype])
+        dist.broadcast(flat, src=0)
+        _scatter(flat, of_dtype)
 
 
 def leave_group() -> None:

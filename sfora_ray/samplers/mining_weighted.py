@@ -8,6 +8,7 @@ no epoch is sure to show any.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -26,6 +27,7 @@ from sfora_ray.samplers.base import Sampler, SamplerOptions
 from sfora_ray.tuples import Pairs, Triplets
 
 _NAME = "mining_weighted"
+_LEAST_CLASSES = 8
 
 if TYPE_CHECKING:
     SubsetMiner = MinerOptions
@@ -98,11 +100,17 @@ class MiningWeightedSampler(Sampler):
     epoch: int | None = None
 
     def wants(self, epoch: int) -> Int64:
-        """Return the rows of whole classes in random order, cut off where the subset is full."""
+        """Return the rows of random classes, cut off where the subset is full.
+
+        Classes are whole unless one of them would take more than an eighth of the subset: what exceeds it comes only
+        when every class has had its turn, so that there are negatives to find.
+        """
         generator = numpy_generator(self.seed, _NAME, epoch)
         groups = rows_by_class(self.labels)
-        order = generator.permutation(len(groups))
-        return np.concatenate([generator.permutation(groups[label]) for label in order])[: self.options.subset]
+        rows = [generator.permutation(groups[label]) for label in generator.permutation(len(groups))]
+        share = math.ceil(self.options.subset / _LEAST_CLASSES)
+        turns = np.concatenate([np.arange(len(of_class)) // share for of_class in rows])
+        return np.concatenate(rows)[np.argsort(turns, kind="stable")][: self.options.subset]
 
     def informed(self, epoch: int, embeddings: Float32) -> MiningWeightedSampler:
         """Return the sampler of an epoch, given the L2-normalised embeddings ``(n, D)`` of its subset."""

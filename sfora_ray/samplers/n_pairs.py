@@ -22,6 +22,7 @@ from sfora_ray.samplers.base import Sampler, SamplerOptions
 from sfora_ray.samplers.class_mining import class_violations, select_classes
 
 _NAME = "n_pairs"
+_MOST_EXAMPLES = 8192
 
 
 class NPairsSamplerOptions(SamplerOptions):
@@ -61,7 +62,8 @@ class NPairsSamplerOptions(SamplerOptions):
         """Return the sampler over the rows of ``labels`` ``(N,)``.
 
         Raises:
-            DataError: fewer classes have two images than candidates are drawn, or than a batch takes.
+            DataError: fewer classes have two images than candidates are drawn, or than a batch takes; or more examples
+                would be compared than fit in memory.
         """
         groups = rows_by_class(labels)
         paired = tuple(rows for rows in groups if len(rows) >= 2)
@@ -69,6 +71,12 @@ class NPairsSamplerOptions(SamplerOptions):
         candidates = self.candidates or max(num_pairs, min(2 * num_pairs, len(paired)))
         if len(paired) < candidates:
             raise DataError(_too_few_classes(self, candidates, len(paired), len(groups)))
+        if candidates * self.examples_per_class > _MOST_EXAMPLES:
+            raise DataError(
+                f"sampler {_NAME}: all examples of a batch's candidates are compared, at most {_MOST_EXAMPLES}, got "
+                f"{candidates} candidates of {self.examples_per_class} examples. Set candidates to "
+                f"{_MOST_EXAMPLES // self.examples_per_class} or less, or examples_per_class to less."
+            )
         alone = len(groups) - len(paired)
         return NPairsSampler(
             rows_by_class=paired,

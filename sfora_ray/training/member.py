@@ -91,10 +91,10 @@ def _warnings(epochs: list[EpochRecord], test: EmbeddingTable) -> tuple[str, ...
 
 
 def _silent_epochs(epochs: list[EpochRecord]) -> tuple[str, ...]:
-    silent = [record.epoch for record in epochs if record.loss["total"] == 0.0]
+    silent = [record.epoch for record in epochs if record.loss.get("objective", record.loss["total"]) == 0.0]
     if not silent:
         return ()
-    return (f"the loss was exactly 0 in {len(silent)} epoch(s), first in {silent[0]}: nothing was learnt there",)
+    return (f"the objective was exactly 0 in {len(silent)} epoch(s), first in {silent[0]}: it taught nothing there",)
 
 
 def _unseen(member: OngoingMember, state: LoopState) -> MemberResult:

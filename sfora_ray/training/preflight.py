@@ -21,7 +21,7 @@ from sfora_ray.recipes import Ingredients
 from sfora_ray.training.parts import build_objective
 from sfora_ray.training.preparation import split_train
 from sfora_ray.training.schedule import rate_factor
-from sfora_ray.training.starting import starting_weights
+from sfora_ray.training.starting import refuse_unfit_teacher, starting_weights
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,15 @@ def preflight(config: PackConfig, left_out: Sequence[str] = ()) -> MemberPlan:
     """
     dataset = without(config.data.load(config.cache_dir.expanduser()), left_out)
     train, held_out = split_train(config, dataset)
+    embedder = _embedder(config, dataset.channels)
+    refuse_unfit_teacher(config, embedder)
     return _plan(
         config,
         counts=_counts(dataset),
         labels=train.labels,
         coarse=train.coarse_labels,
         validation_classes=0 if held_out is None else len(held_out.class_names),
-        embedder=_embedder(config, dataset.channels),
+        embedder=embedder,
         weights=starting_weights(config),
         dataset_digest=dataset.digest,
         notes=dataset.notes,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
 from sfora_ray.config.pack import PackConfig
 from sfora_ray.errors import InputError, WeightsError
 from sfora_ray.files import read_json, sha256_of
-from sfora_ray.models import weights_identity
+from sfora_ray.models import Embedder, install_weights, read_weights, weights_identity
 from sfora_ray.models.weights import existing_file
 
 
@@ -24,6 +25,17 @@ def starting_weights(config: PackConfig) -> str:
         return own
     _refuse_another_network(config, existing_file(teacher))
     return f"{own}; teacher {teacher} sha256:{sha256_of(teacher)}"
+
+
+def refuse_unfit_teacher(config: PackConfig, embedder: Embedder) -> None:
+    """Read a trained teacher's file, if there is one, and prove that its weights are those of such an ``embedder``.
+
+    Raises:
+        WeightsError: the file is absent, damaged, or of another network.
+    """
+    teacher = config.recipe.teacher_file
+    if teacher is not None:
+        install_weights(copy.deepcopy(embedder), read_weights(teacher), source=str(teacher))
 
 
 def _refuse_another_network(config: PackConfig, teacher: Path) -> None:
@@ -50,6 +62,10 @@ def _refuse_another_network(config: PackConfig, teacher: Path) -> None:
 
 
 def _shape_of(model: dict[str, Any]) -> dict[str, Any]:
-    """Return what decides what a network computes: all but what it started from; younger keys at their default."""
+    """Return what decides what a trained network computes, younger keys at their default.
+
+    That is all but what it started from and what acts in training alone.
+    """
     backbone = {key: value for key, value in model["backbone"].items() if key != "weights"}
-    return {"pooling_k": 1, **model, "backbone": backbone}
+    shape = {"pooling_k": 1, **model, "backbone": backbone}
+    return {key: value for key, value in shape.items() if key != "frozen_batch_norm"}

@@ -38,9 +38,14 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+OWN_STATISTICS = "distillation/own_statistics"
+"""Whose student gathers statistics of its own rows, so that only the teacher is the same on all workers."""
+ALL = {**CASES, OWN_STATISTICS: CASES["distillation/hist"]}
+
+
 def build(case: str, *, parallel: bool) -> Recipe:
-    settings, objective = CASES[case]
-    embedder = small_embedder(frozen_batch_norm=True)
+    settings, objective = ALL[case]
+    embedder = small_embedder(frozen_batch_norm=case != OWN_STATISTICS)
     changes: dict[str, Any] = {"gather": gather_rows} if parallel else {}
     built = recipe_options(settings).build(ingredients(objective, embedder=embedder, **changes))
     if settings["name"] == "distillation":
@@ -69,8 +74,7 @@ def worker(rank: int, folder: Path) -> None:
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=WORKERS)
     images, labels = (part.chunk(WORKERS)[rank] for part in small_batch())
     found = {
-        case: (gradients(case, images, labels, parallel=True), state_after_steps(case, images, labels))
-        for case in CASES
+        case: (gradients(case, images, labels, parallel=True), state_after_steps(case, images, labels)) for case in ALL
     }
     gathered = gather_rows(torch.tensor([rank, 7 + rank]))
     shown = from_first(torch.full((2, 3), float(rank)))
@@ -110,6 +114,15 @@ def test_all_is_bit_equal_on_both_workers_after_some_steps(case: str, by_rank: B
     assert all(torch.equal(first[key], second[key]) for key in first)
     start = build(case, parallel=False).state_dict()
     assert any(not torch.equal(first[key], start[key]) for key in first)
+
+
+def test_a_moving_average_is_the_same_on_both_workers_whatever_statistics_they_gather(by_rank: ByRank) -> None:
+    first, second = (found[OWN_STATISTICS][1] for found, *_ in by_rank)
+    statistics = [key for key in first if "running_" in key and key.startswith("teacher.")]
+    start = build(OWN_STATISTICS, parallel=False).state_dict()
+    assert statistics
+    assert all(not torch.equal(first[key], start[key]) for key in statistics)
+    assert all(torch.equal(first[key], second[key]) for key in first if key.startswith("teacher."))
 
 
 def test_rows_are_joined_in_the_order_of_the_workers(by_rank: ByRank) -> None:

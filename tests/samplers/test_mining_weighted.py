@@ -62,15 +62,33 @@ def test_weights_are_the_librarys_and_a_slow_count_in_the_subset_and_nothing_out
 
 
 @pytest.mark.parametrize("subset", [9, 20, 32, 500])
-def test_the_subset_is_unique_rows_of_whole_classes_but_one(subset: int) -> None:
+def test_the_subset_is_unique_rows_drawn_anew_for_each_epoch(subset: int) -> None:
     sampler = sampler_of(subset)
     asked = [sampler.wants(epoch) for epoch in range(5)]
     for rows in asked:
         assert len(set(rows.tolist())) == len(rows) == min(subset, 32)
-        counts, sizes = np.bincount(LABELS[rows], minlength=8), np.bincount(LABELS)
-        assert ((counts > 0) & (counts < sizes)).sum() <= 1
     assert len({rows.tobytes() for rows in asked}) == 5
     np.testing.assert_array_equal(asked[1], sampler.wants(1))
+
+
+def test_classes_are_whole_but_one() -> None:
+    labels, options = labels_of(*[5] * 40), MiningWeightedOptions(batch_size=8, subset=62)
+    for epoch in range(5):
+        counts = np.bincount(labels[options.build(labels, seed=3).wants(epoch)], minlength=40)
+        assert sorted(counts[counts > 0].tolist()) == [2, *[5] * 12]
+
+
+@pytest.mark.parametrize(("sizes", "subset", "seen"), [([3000] * 10, 2048, [256] * 8), ([40, 2, 2, 2, 90], 64, None)])
+def test_no_class_fills_the_subset_while_others_wait(sizes: list[int], subset: int, seen: list[int] | None) -> None:
+    labels, options = labels_of(*sizes), MiningWeightedOptions(batch_size=8, subset=subset)
+    for epoch in range(5):
+        counts = np.bincount(labels[options.build(labels, seed=3).wants(epoch)], minlength=len(sizes))
+        assert counts.sum() == subset
+        if seen is None:
+            assert counts[1:4].tolist() == [2, 2, 2]
+            assert counts[[0, 4]].min() >= 24
+        else:
+            assert counts[counts > 0].tolist() == seen
 
 
 def test_rows_without_weight_are_never_drawn_and_others_as_often_as_they_weigh() -> None:

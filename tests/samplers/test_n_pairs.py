@@ -81,6 +81,14 @@ def test_too_few_classes_are_one_error_with_a_setting_that_fits(options: dict[st
         assert word in str(caught.value)
 
 
+def test_more_examples_than_can_be_compared_are_refused_with_a_setting_that_fits() -> None:
+    labels = labels_of(*[3] * 4000)
+    options = {"batch_size": 8, "candidates": 3000, "examples_per_class": 3}
+    with pytest.raises(DataError, match=r"3000 candidates of 3 examples\. Set candidates to 2730 or less"):
+        NPairsSamplerOptions.model_validate(options).build(labels, seed=0)
+    NPairsSamplerOptions.model_validate({**options, "candidates": 2730}).build(labels, seed=0)
+
+
 def test_the_settings_that_messages_propose_do_fit() -> None:
     NPairsSamplerOptions(batch_size=14).build(LABELS, seed=0)
     NPairsSamplerOptions(batch_size=14, candidates=7).build(LABELS, seed=0)

@@ -258,6 +258,13 @@ def test_a_collapsed_member_ends_with_a_warning() -> None:
     assert collapse_warning(EmbeddingTable(ids, labels, spread)) is None
 
 
+@pytest.mark.parametrize("recipe", ["plain", "distillation"])
+def test_an_objective_that_found_nothing_to_teach_is_told(images: Path, tmp_path: Path, recipe: str) -> None:
+    nothing = ("loss={name: contrastive}", "miner={name: pair_margin, positive_above: 2, negative_below: 1e-6}")
+    result = train(images, tmp_path / "member", *nothing, f"recipe={{name: {recipe}}}")
+    assert "the objective was exactly 0 in 2 epoch(s), first in 1: it taught nothing there" in result.warnings
+
+
 def test_missing_data_is_a_failed_result(tmp_path: Path) -> None:
     spec = tiny_spec(tiny_config(tmp_path / "nowhere", tmp_path))
     result = member_result(spec, tmp_path / "member", Worker.alone())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from sfora_ray.config.pack import PackConfig
 from sfora_ray.errors import WeightsError
@@ -54,6 +56,28 @@ def test_a_network_that_its_weights_do_not_tell_apart_is_refused(
     with pytest.raises(WeightsError, match="must have the network of its student") as caught:
         starting_weights(taught(images, tmp_path, teacher, override))
     assert told in str(caught.value)
+
+
+def test_a_teacher_may_have_trained_with_other_batch_statistics(images: Path, tmp_path: Path, teacher: Path) -> None:
+    """What is frozen in training computes nothing else afterwards."""
+    plan = preflight(taught(images, tmp_path, teacher, "model.frozen_batch_norm=true"))
+    assert "teacher" in plan.weights
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(b"not a model", "must be a whole"), (None, "must be those of this network")]
+)
+def test_a_file_that_is_no_such_teacher_is_refused_before_anything_starts(
+    images: Path, tmp_path: Path, content: bytes | None, said: str
+) -> None:
+    path = tmp_path / "teacher.safetensors"
+    if content is None:
+        save_file({"foreign": torch.zeros(2)}, path)
+    else:
+        path.write_bytes(content)
+    with pytest.raises(WeightsError, match=said) as caught:
+        preflight(taught(images, tmp_path, path))
+    assert str(path) in str(caught.value)
 
 
 def test_a_plan_needs_no_teacher_at_hand(tmp_path: Path, images: Path) -> None:
