@@ -21,7 +21,8 @@ from sfora_ray.recipes import Ingredients
 from sfora_ray.training.parts import build_objective
 from sfora_ray.training.preparation import split_train
 from sfora_ray.training.schedule import rate_factor
-from sfora_ray.training.starting import refuse_unfit_teacher, starting_weights
+from sfora_ray.training.starting import starting_weights
+from sfora_ray.training.teacher import prove_teacher
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def preflight(config: PackConfig, left_out: Sequence[str] = ()) -> MemberPlan:
     dataset = without(config.data.load(config.cache_dir.expanduser()), left_out)
     train, held_out = split_train(config, dataset)
     embedder = _embedder(config, dataset.channels)
-    refuse_unfit_teacher(config, embedder)
+    notes = prove_teacher(config, embedder, dataset.test)
     return _plan(
         config,
         counts=_counts(dataset),
@@ -84,7 +85,7 @@ def preflight(config: PackConfig, left_out: Sequence[str] = ()) -> MemberPlan:
         embedder=embedder,
         weights=starting_weights(config),
         dataset_digest=dataset.digest,
-        notes=dataset.notes,
+        notes=(*dataset.notes, *notes),
     )
 
 

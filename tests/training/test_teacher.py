@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,6 @@ from sfora_ray.config.pack import PackConfig
 from sfora_ray.errors import WeightsError
 from sfora_ray.files import sha256_of
 from sfora_ray.training.preflight import dry_plan, preflight
-from sfora_ray.training.starting import starting_weights
 from tests.tiny import tiny_config
 from tests.training.interrupted import train
 
@@ -54,7 +55,7 @@ def test_a_network_that_its_weights_do_not_tell_apart_is_refused(
     images: Path, tmp_path: Path, teacher: Path, override: str, told: str
 ) -> None:
     with pytest.raises(WeightsError, match="must have the network of its student") as caught:
-        starting_weights(taught(images, tmp_path, teacher, override))
+        preflight(taught(images, tmp_path, teacher, override))
     assert told in str(caught.value)
 
 
@@ -78,6 +79,36 @@ def test_a_file_that_is_no_such_teacher_is_refused_before_anything_starts(
     with pytest.raises(WeightsError, match=said) as caught:
         preflight(taught(images, tmp_path, path))
     assert str(path) in str(caught.value)
+
+
+def test_a_teacher_that_saw_test_images_is_refused(images: Path, tmp_path: Path, teacher: Path) -> None:
+    swapped = "data.split={kind: halves}"
+    ours = preflight(taught(images, tmp_path, teacher))
+    assert ours.notes == preflight(tiny_config(images, tmp_path)).notes
+    with pytest.raises(WeightsError, match=r"must not have trained on test images, got \d+ of \d+") as caught:
+        preflight(taught(images, tmp_path, teacher, swapped))
+    assert "Choose one that was trained" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("gone", "changed", "said"),
+    [
+        ("spec.json", {}, "nothing beside it tells"),
+        ("embeddings.train.npz", {}, "nothing beside it tells"),
+        ("", {"data": {"name": "cub"}}, "it was trained on cub"),
+        ("", {}, "may have trained on the classes held out here"),
+    ],
+)
+def test_what_cannot_be_known_of_a_teacher_is_told(
+    images: Path, tmp_path: Path, teacher: Path, gone: str, changed: dict[str, object], said: str
+) -> None:
+    folder = shutil.copytree(teacher.parent, tmp_path / "copy", ignore=shutil.ignore_patterns("checkpoint", gone))
+    if changed:
+        spec = json.loads((folder / "spec.json").read_text())
+        (folder / "spec.json").write_text(json.dumps({"config": {**spec["config"], **changed}}))
+    selection = () if gone or changed else ("selection={split: validation}",)
+    plan = preflight(taught(images, tmp_path, folder / teacher.name, *selection))
+    assert [note for note in plan.notes if said in note]
 
 
 def test_a_plan_needs_no_teacher_at_hand(tmp_path: Path, images: Path) -> None:
