@@ -153,7 +153,7 @@ class PfmlOptions(LossOptions):
     """Distance within which attraction is flat and beyond which repulsion is."""
     alpha: float = Field(default=4.0, gt=0, le=6)
     """How fast the field decays with distance."""
-    proxies_per_class: int = Field(default=15, ge=1)
+    proxies_per_class: int = Field(default=15, ge=1, le=1000)
     """Learnt proxies of each class (2 for SOP)."""
     proxy_lr: float = Field(default=5e-2, ge=0)
     """Absolute learning rate of the proxies: 100 times the backbone's 5e-4."""

@@ -20,7 +20,7 @@ AnyBackbone = Annotated[Conv4Options | ResNetOptions | TimmOptions, Field(discri
 class ProjectorOptions(Options):
     """A linear layer after the embedding that the losses see and retrieval does not."""
 
-    dim: int = Field(ge=1)
+    dim: int = Field(ge=1, le=65536)
     """Width of what the losses see."""
 
 

@@ -22,11 +22,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
-from pydantic import Field, PositiveInt
+from pydantic import Field
 from torch import Tensor, nn
 from torch.func import functional_call
 
@@ -156,7 +156,7 @@ class AdversarialOptions(RecipeOptions):
     """How much farther than the positive a synthetic negative may be before the generator is charged."""
     synthetic_margin: float = Field(default=0.2, ge=0)
     """Margin of the triplet loss on synthetic negatives."""
-    hidden: tuple[PositiveInt, ...] = (512,)
+    hidden: tuple[Annotated[int, Field(ge=1, le=65536)], ...] = (512,)
     """Widths of the generator's hidden layers."""
     lr_factor: float = Field(default=1.0, gt=0)
     """The generator's learning rate over that of the embedding head."""

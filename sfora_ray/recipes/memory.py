@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 import torch
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeInt
 from torch import Tensor, nn
 
 from sfora_ray.card import Card
@@ -111,7 +111,7 @@ class MemoryOptions(TupleRecipeOptions):
     )
 
     name: Literal["memory"] = "memory"
-    capacity: PositiveInt = 1024
+    capacity: int = Field(default=1024, ge=1, le=10_000_000)
     """Rows in the queue; at least a batch."""
     warmup_steps: NonNegativeInt = 1000
     """First steps that neither fill nor read the queue; 1,000 as in the authors' sample configuration."""

@@ -18,6 +18,7 @@ from sfora_ray.models import Embedder, build_embedder
 from sfora_ray.parameters import ParameterGroup
 from sfora_ray.randomness import torch_generator
 from sfora_ray.recipes import Ingredients
+from sfora_ray.samplers import RandomOptions
 from sfora_ray.training.parts import build_objective
 from sfora_ray.training.preparation import split_train
 from sfora_ray.training.schedule import rate_factor
@@ -167,7 +168,23 @@ def _plan(
         rates=_rates(config),
         weights=weights,
         dataset_digest=dataset_digest,
-        notes=(*notes, *sampler.notes),
+        notes=(*notes, *sampler.notes, *_few_positives(config, labels)),
+    )
+
+
+def _few_positives(config: PackConfig, labels: Int64) -> tuple[str, ...]:
+    """Say how rarely random batches hold what the objective compares, where that is less than a pair in 8 images."""
+    batch, needs = config.sampler.batch_size, config.loss.needs_positives or config.recipe.needs_positives
+    if not needs or not isinstance(config.sampler, RandomOptions):
+        return ()
+    sizes = np.bincount(labels).astype(np.float64)
+    chance = (sizes * (sizes - 1)).sum() / (len(labels) * (len(labels) - 1))  # of two images to be of one class
+    pairs = chance * batch * (batch - 1) / 2
+    if pairs >= batch / 8:
+        return ()
+    return (
+        f"sampler.name random: a batch of {batch} holds {pairs:.2g} pairs of one class on the average, and loss "
+        f"{config.loss.name} with recipe {config.recipe.name} learns from such pairs; per_class makes them",
     )
 
 
