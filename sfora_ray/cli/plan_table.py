@@ -6,6 +6,8 @@ from rich.console import Console
 from rich.table import Table
 
 from sfora_ray.config.pack import PackConfig
+from sfora_ray.recipes import DistillationOptions, RecipeOptions
+from sfora_ray.samplers import HierarchicalOptions, MiningWeightedOptions, SamplerOptions
 from sfora_ray.training.preflight import MemberPlan
 
 
@@ -25,7 +27,9 @@ def print_plan(console: Console, config: PackConfig, plan: MemberPlan) -> None:
         + (", LayerNorm" if config.model.layer_norm else "")
         + (", frozen BatchNorm" if config.model.frozen_batch_norm else ""),
         "weights": plan.weights,
-        "objective": f"{config.loss.name}, recipe {config.recipe.name}",
+        "objective": config.loss.name + (f", miner {config.miner.name}" if config.miner else ""),
+        "recipe": _recipe(config.recipe),
+        "sampler": _sampler(config.sampler),
         "steps": f"{plan.steps_per_epoch} per epoch of batch {config.sampler.batch_size}, {training.epochs} epochs, "
         f"{plan.steps_per_epoch * training.epochs} in all",
         "schedule": _schedule(config, plan),
@@ -36,6 +40,22 @@ def print_plan(console: Console, config: PackConfig, plan: MemberPlan) -> None:
     console.print(_groups(config, plan))
     for note in plan.notes:
         console.print(f"note: {note}", style="yellow", highlight=False, soft_wrap=True, markup=False)
+
+
+def _recipe(recipe: RecipeOptions) -> str:
+    if isinstance(recipe, DistillationOptions) and recipe.base.name != "plain":
+        return f"{recipe.name} around {recipe.base.name}"
+    return recipe.name
+
+
+def _sampler(sampler: SamplerOptions) -> str:
+    each = sampler.images_per_class
+    parts = [sampler.name] if each is None else [sampler.name, f"{sampler.batch_size // each} classes of {each}"]
+    if isinstance(sampler, HierarchicalOptions):
+        parts.append(f"of {sampler.super_classes} coarse classes")
+    if isinstance(sampler, MiningWeightedOptions):
+        parts.append(f"miner {sampler.miner.name}")
+    return ", ".join(parts)
 
 
 def _schedule(config: PackConfig, plan: MemberPlan) -> str:

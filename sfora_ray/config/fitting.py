@@ -24,11 +24,10 @@ def misfits(
     """
     inner = recipe.base if isinstance(recipe, DistillationOptions) else recipe
     inner_place = f"{'recipe' if inner is recipe else 'recipe.base'}.name '{inner.name}'"
-    per_class = sampler.images_per_class
     comparing = [f"loss.name '{loss.name}'"] * loss.needs_positives + [inner_place] * inner.needs_positives
     return [
-        *_nothing_to_compare(comparing, per_class, sampler.batch_size),
-        *_given(loss.batch_problem(sampler.batch_size, per_class)),
+        *_nothing_to_compare(comparing, sampler),
+        *_given(loss.batch_problem(sampler.batch_size, sampler.images_per_class)),
         *_no_use_for(miner, loss),
         *_chosen_twice(miner, inner, inner_place),
         *_within("recipe", recipe.problem(loss, dim=dim, batch_size=sampler.batch_size)),
@@ -43,7 +42,8 @@ def _within(part: str, problem: str | None) -> list[str]:
     return [f"{part}.{problem}" for problem in _given(problem)]
 
 
-def _nothing_to_compare(comparing: list[str], per_class: int | None, batch_size: int) -> Iterator[str]:
+def _nothing_to_compare(comparing: list[str], sampler: SamplerOptions) -> Iterator[str]:
+    per_class, most = sampler.images_per_class, sampler.batch_size // 2
     if not comparing or per_class is None:
         return
     if per_class < 2:
@@ -51,11 +51,12 @@ def _nothing_to_compare(comparing: list[str], per_class: int | None, batch_size:
             f"{comparing[0]} compares images of one class, but sampler.samples_per_class is {per_class}: "
             "it would learn nothing. Use 2 or more"
         )
-    elif batch_size < 2 * per_class:
+    elif most < per_class:
+        fewer = f", or sampler.samples_per_class to {most} or less"
         yield (
-            f"{comparing[0]} compares classes, but a batch of {batch_size} with {per_class} images of a class holds "
-            f"one. Set sampler.batch_size to {2 * per_class} or more, or sampler.samples_per_class to "
-            f"{max(2, batch_size // 2)} or less"
+            f"{comparing[0]} compares classes, but a batch of {sampler.batch_size} with {per_class} images of a class "
+            f"holds one. Set sampler.batch_size to {2 * per_class} or more"
+            f"{fewer if most >= 2 and 'samples_per_class' in type(sampler).model_fields else ''}"
         )
 
 

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from sfora_ray.config.overrides import apply_overrides
 from sfora_ray.config.pack import PackConfig
 from sfora_ray.config.problems import describe
+from sfora_ray.config.truths import truths_for_numbers
 from sfora_ray.config.yaml_text import parse_yaml
 from sfora_ray.errors import ConfigError
 
@@ -31,9 +32,12 @@ def build_config(values: dict[str, Any], *, place: str) -> PackConfig:
         ConfigError: lists every problem.
     """
     try:
-        return PackConfig.model_validate(values)
+        config = PackConfig.model_validate(values)
     except ValidationError as error:
         raise problems_error(describe(error, PackConfig), place=place) from None
+    if lines := truths_for_numbers(values, config.plain()):
+        raise problems_error(lines, place=place)
+    return config
 
 
 def problems_error(lines: Sequence[str], *, place: str) -> ConfigError:

@@ -14,6 +14,7 @@ from sfora_ray.config.overrides import apply_overrides, with_values
 from sfora_ray.config.problems import describe
 from sfora_ray.config.sweep import SweepConfig
 from sfora_ray.config.sweep_checks import problems_of
+from sfora_ray.config.truths import truths_for_numbers
 from sfora_ray.config.yaml_text import parse_yaml
 from sfora_ray.errors import ConfigError
 from sfora_ray.search import DISTRIBUTIONS, root_of
@@ -50,7 +51,7 @@ def build_sweep(values: dict[str, Any], *, place: str) -> SweepConfig:
     except ValidationError as error:
         lines = [*describe(error, SweepConfig), *_problems_of_the_rest(values, error.errors(include_url=False))]
         raise problems_error(lines, place=place) from None
-    if problems := problems_of(sweep):
+    if problems := [*truths_for_numbers(values, sweep.model_dump(mode="json")), *problems_of(sweep)]:
         raise problems_error(problems, place=place)
     return sweep
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import sfora_ray
 from sfora_ray.card import Card
 from sfora_ray.data import DATASETS
+from sfora_ray.errors import InputError, did_you_mean
 from sfora_ray.folds import FOLDS
 from sfora_ray.losses import LOSSES
 from sfora_ray.mining import MINERS
@@ -43,21 +44,39 @@ class Method:
     card: Card
 
 
-def methods() -> tuple[Method, ...]:
-    """Return every method of every table, in the order of the tables."""
+def methods(only: str | None = None) -> tuple[Method, ...]:
+    """Return every method of every table, in the order of the tables, or of ``only`` one table.
+
+    Raises:
+        InputError: there is no such table.
+    """
     return tuple(
         Method(key, name, _file_of(options), options.card)  # type: ignore[attr-defined]
-        for key, table in _TABLES.items()
-        for name, options in table.items()
+        for key in _chosen(only)
+        for name, options in _TABLES[key].items()
     )
 
 
-def methods_as_markdown() -> str:
-    """Return the table of methods, one part a configuration key."""
-    return "\n\n".join(_part(key, [method for method in methods() if method.key == key]) for key in _TABLES)
+def methods_as_markdown(only: str | None = None) -> str:
+    """Return the table of methods, one part a configuration key, or ``only`` one part.
+
+    Raises:
+        InputError: there is no such table.
+    """
+    return "\n\n".join(_part(key, methods(key)) for key in _chosen(only))
 
 
-def _part(key: str, listed: list[Method]) -> str:
+def _chosen(only: str | None) -> tuple[str, ...]:
+    if only is None:
+        return tuple(_TABLES)
+    if only not in _TABLES:
+        raise InputError(
+            f"methods: no such table, got '{only}'.{did_you_mean(only, _TABLES)} Choose from {', '.join(_TABLES)}."
+        )
+    return (only,)
+
+
+def _part(key: str, listed: tuple[Method, ...]) -> str:
     rows = [f"| {' | '.join(_cells(one))} |" for one in listed]
     head = "| name | method | paper | file | checked against | differs from the authors' program |"
     return "\n".join([f"#### `{key}`", "", head, "| --- | --- | --- | --- | --- | --- |", *rows])

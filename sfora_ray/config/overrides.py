@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sfora_ray.config.problems import shortened
 from sfora_ray.config.yaml_text import parse_yaml
 from sfora_ray.errors import ConfigError
 
@@ -57,7 +58,7 @@ def _set(values: dict[str, Any], path: list[str], value: Any, source: str) -> No
 def _item(place: Any, key: str, source: str) -> Any:
     if not isinstance(place, list) or not key.isdecimal() or int(key) >= len(place):
         raise ConfigError(
-            f"{source}: there is no '{key}' to set below {type(place).__name__} {place!r}. "
+            f"{source}: there is no '{key}' to set below {type(place).__name__} {shortened(place)}. "
             "Give the whole value instead."
         )
     return place[int(key)]

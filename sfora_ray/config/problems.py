@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -27,8 +28,10 @@ _EXPECTED = {
     "bool_type": "true or false",
     "string_type": "text",
     "tuple_type": "a list",
+    "dict_type": "keys and values",
     "finite_number": "a finite number",
 }
+_NO_PART = ("model_type", "model_attributes_type", "dataclass_type")
 
 
 def describe(error: ValidationError, model: type[BaseModel]) -> list[str]:
@@ -56,16 +59,43 @@ def _line(detail: ErrorDetails, model: type[BaseModel]) -> str:
     if kind == "literal_error":
         expected = str(context.get("expected", ""))
         names = expected.replace("'", "").replace(" or ", ", ").split(", ")
-        return f"{place}: {given!r} is not one of {expected}.{did_you_mean(str(given), names)}"
+        return f"{place}: {shortened(given)} is not one of {expected}.{did_you_mean(str(given), names)}"
+    if kind in _NO_PART:
+        return f"{place}: {_no_part(given, within)}"
     if kind in _EXPECTED:
-        return f"{place}: expected {_EXPECTED[kind]}, got {_short(given)}"
+        return f"{place}: expected {_EXPECTED[kind]}, got {_typed(given)}"
     message = detail["msg"].removeprefix("Value error, ")
-    return f"{place}: {message[0].lower()}{message[1:]}, got {_short(given)}" if place else message
+    if not place:
+        return message
+    # A mapping is a whole part as it was given: its validator names the values that matter.
+    tells_what_was_given = isinstance(given, Mapping) or re.search(r"\bgot\b", message)
+    got = "" if tells_what_was_given else f", got {_typed(given)}"
+    return f"{place}: {message[0].lower()}{message[1:]}{got}"
 
 
-def _short(given: Any) -> str:
+def _no_part(given: Any, models: Models) -> str:
+    """Return what is wrong with a value that stands where one of the models should, and what to write."""
+    alone = f"keys {', '.join(sorted(models[0].model_fields))}" if len(models) == 1 else ""
+    problem = f"expected {alone or 'a part with its options'}, got {_typed(given)}"
+    named = [one for one in models if isinstance(given, str) and given in _names_of(one)]
+    if named:
+        needed = [f"{key}: ..." for key, field in named[0].model_fields.items() if field.is_required()]
+        return f"{problem}. Write {{{', '.join([f'{_tag_of(named[0])}: {given}', *needed])}}}"
+    if alone:
+        return problem
+    names = list(dict.fromkeys(name for one in models for name in _names_of(one)))
+    choice = f"Write {{{_tag_of(models[0])}: ...}} with one of: {', '.join(names)}"
+    return f"{problem}.{did_you_mean(str(given), names)} {choice}"
+
+
+def shortened(given: Any) -> str:
+    """Return a value as Python writes it, without credentials and cut to what a message can hold."""
     text = without_credentials(repr(given))
-    return f"{text if len(text) <= 60 else text[:57] + '...'} ({type(given).__name__})"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _typed(given: Any) -> str:
+    return f"{shortened(given)} ({type(given).__name__})"
 
 
 def _walk(location: Iterable[int | str], model: type[BaseModel]) -> tuple[Models, Models, str]:
@@ -99,8 +129,14 @@ def _is_internal(part: str) -> bool:
 
 def _names_of(model: type[BaseModel]) -> tuple[str, ...]:
     """Return the names (kinds, distributions) by which a union knows this model."""
-    field = next((model.model_fields[key] for key in TAGS if key in model.model_fields), None)
-    return get_args(field.annotation) if field is not None and get_origin(field.annotation) is Literal else ()
+    tag = _tag_of(model)
+    annotation = model.model_fields[tag].annotation if tag else None
+    return get_args(annotation) if get_origin(annotation) is Literal else ()
+
+
+def _tag_of(model: type[BaseModel]) -> str:
+    """Return the key by which a union knows this model, or an empty string."""
+    return next((key for key in TAGS if key in model.model_fields), "")
 
 
 def models_in(annotation: Any) -> list[type[BaseModel]]:

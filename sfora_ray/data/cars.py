@@ -24,6 +24,7 @@ from sfora_ray.errors import DataError
 
 _TRAIN_CLASSES = 98
 _COUNTS = SplitCounts(train_classes=98, train_images=8_054, test_classes=98, test_images=8_131, channels=3)
+_IMAGES, _WHOLE = "car_ims", "cars_annos.mat"
 _WITH_LABELS = "cars_test_annos_withlabels.mat"
 
 
@@ -49,7 +50,7 @@ class CarsOptions(DatasetOptions):
         """
         inner = self.root / "stanford_cars"
         root = inner if inner.is_dir() else self.root
-        names, cars = _whole(root) if (root / "car_ims").is_dir() else _in_two_parts(root)
+        names, cars = _whole(root) if (root / _IMAGES).is_dir() else _in_two_parts(root)
         train, test = (
             _listing(names, [car for car in cars if (car.number <= _TRAIN_CLASSES) is train]) for train in (True, False)
         )
@@ -70,7 +71,7 @@ class _Car:
 
 
 def _whole(root: Path) -> tuple[list[str], list[_Car]]:
-    path = root / "cars_annos.mat"
+    path = root / _WHOLE
     arrays = _read(path)
     return _names(path, arrays), _cars(path, arrays, "relative_im_path", "")
 
@@ -80,14 +81,14 @@ def _in_two_parts(root: Path) -> tuple[list[str], list[_Car]]:
     meta = kit / "cars_meta.mat"
     if not meta.is_file():
         raise DataError(
-            f"{root}: neither the folder car_ims with cars_annos.mat nor {meta.relative_to(root)} is there. Set `root` "
+            f"{root}: neither the folder {_IMAGES} with {_WHOLE} nor {meta.relative_to(root)} is there. Set `root` "
             "to the folder of the extracted archives."
         )
     with_labels = next((place for place in (root / _WITH_LABELS, kit / _WITH_LABELS) if place.is_file()), None)
     if with_labels is None:
         raise DataError(
             f"{root / _WITH_LABELS}: absent, and the labels of the images in cars_test are in no other file. "
-            "Put it there, or use car_ims with cars_annos.mat."
+            f"Put it there, or use {_IMAGES} with {_WHOLE}."
         )
     train = kit / "cars_train_annos.mat"
     return _names(meta, _read(meta)), [
@@ -102,6 +103,12 @@ def _image_folder(root: Path, name: str) -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        published = f"beside {_IMAGES}.tgz" if path.name == _WHOLE else "in car_devkit.tgz"
+        raise DataError(
+            f"{path}: absent, and which image is of which class is said nowhere else. It is published {published}: "
+            "put it there, or set `data.root` to the folder that holds it and the images."
+        )
     try:
         arrays: dict[str, Any] = loadmat(path, appendmat=False)
     except Exception as error:  # what a damaged file raises, scipy leaves open

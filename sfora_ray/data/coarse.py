@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pydantic import Field, field_validator
@@ -41,18 +41,30 @@ class CoarseCsv(Options):
             )
         return found
 
+    def _refuse_other_columns(self, path: Path, columns: Sequence[str]) -> None:
+        named = {"class_column": self.class_column, "coarse_column": self.coarse_column}
+        missing = {key: column for key, column in named.items() if column not in columns}
+        if missing:
+            keys = " and ".join(f"`data.coarse.{key}`" for key in missing)
+            raise DataError(
+                f"{path}: the header must have {' and '.join(map(repr, missing.values()))}, got "
+                f"{', '.join(map(repr, columns)) or 'no column'}. Set {keys} to what the file has."
+            )
+
     def _read(self, path: Path) -> dict[str, str]:
         try:
             with path.open(encoding="utf-8-sig", newline="") as stream:
-                rows = list(csv.DictReader(stream))
+                reader = csv.DictReader(stream)
+                columns, rows = reader.fieldnames or (), list(reader)
         except (OSError, ValueError, csv.Error) as error:
             raise DataError(f"{path}: not a readable CSV file ({error}). Correct `coarse.path`.") from error
+        self._refuse_other_columns(path, columns)
         found: dict[str, str] = {}
         for number, row in enumerate(rows, start=2):
             name, coarse = row.get(self.class_column), row.get(self.coarse_column)
             if not name or not coarse:
                 raise DataError(
-                    f"{path}, row {number}: columns {self.class_column} and {self.coarse_column} are needed, got "
+                    f"{path}, row {number}: {self.class_column} and {self.coarse_column} must be filled in, got "
                     f"{dict(row)}. Correct the row."
                 )
             if found.setdefault(name, coarse) != coarse:

@@ -173,9 +173,10 @@ class ContextualOptions(LossOptions):
                 "does not fix how many there are. Use sampler.name 'per_class'"
             )
         if samples_per_class != self.k:
+            change = "Use" if samples_per_class % 2 else f"Change loss.k to {samples_per_class}, or use"
             return (
                 f"loss.k must equal the images of each class in a batch, {samples_per_class}, got {self.k}. "
-                "Change loss.k or sampler.samples_per_class"
+                f"{change} sampler.name 'per_class' with samples_per_class {self.k}"
             )
         return None
 

@@ -19,10 +19,11 @@ def existing_file(path: Path) -> Path:
     """Return ``path`` if it is a file.
 
     Raises:
-        WeightsError: there is none.
+        WeightsError: there is none, or a folder.
     """
     if not path.is_file():
-        raise WeightsError(f"weights {path}: must be a file, got nothing there. Correct the path.")
+        there, way_out = ("a folder", "Give a file in it") if path.is_dir() else ("nothing there", "Correct the path")
+        raise WeightsError(f"weights {path}: must be a file, got {there}. {way_out}.")
     return path
 
 
@@ -36,10 +37,10 @@ def read_weights(path: Path) -> State:
     try:
         content = _read(path)
     except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else "no reason given"
+        fault = "that cannot be read" if isinstance(error, OSError) else "that is none"
         raise WeightsError(
-            f"weights {path}: must be a whole .safetensors or torch file of tensors, got "
-            f"{type(error).__name__}: {reason}. Copy or download the file again."
+            f"weights {path}: must be a whole .safetensors or torch file of tensors, got a file {fault} "
+            f"({_reason(error)}). Copy or download the file again, or save the network's state_dict."
         ) from error
     if not isinstance(content, Mapping) or not all(isinstance(value, Tensor) for value in content.values()):
         raise WeightsError(
@@ -53,6 +54,14 @@ def _read(path: Path) -> Any:
     if path.suffix == ".safetensors":
         return load_file(path)
     return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def _reason(error: Exception) -> str:
+    """Return an error's kind and first sentence, without torch's advice to run the code in a file."""
+    text = str(error)
+    lines = (text.partition("WeightsUnpickler error:")[2] or text).strip().splitlines()
+    sentence = lines[0].partition(". ")[0].rstrip(".") if lines else ""
+    return ": ".join(filter(None, (type(error).__name__, sentence)))
 
 
 def install_weights(network: nn.Module, weights: State, *, source: str, classifier: str | None = None) -> None:

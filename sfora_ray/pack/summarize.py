@@ -10,7 +10,7 @@ from sfora_ray.arrays import Int64
 from sfora_ray.config.member import MemberResult, MemberSpec
 from sfora_ray.pack.gather import PackBlocks
 from sfora_ray.pack.run_folder import Manifest, RunFolder
-from sfora_ray.pack.summary import CurvePoint, FoldFacts, MemberFacts, PackFacts, Spread, Summary
+from sfora_ray.pack.summary import CurvePoint, FoldFacts, MemberFacts, PackFacts, Spread, Summary, recipe_in_words
 from sfora_ray.statistics import t_interval
 
 
@@ -44,7 +44,7 @@ def _pack(run: RunFolder, blocks: PackBlocks, dataset_digest: str, finished: Seq
         dataset=config.data.name,
         dataset_digest=dataset_digest,
         objective=config.loss.name,
-        recipe=config.recipe.name,
+        recipe=recipe_in_words(config.recipe),
         backbone=config.model.backbone.name,
         weights=manifest.weights,
         dim=config.model.dim,

@@ -7,11 +7,19 @@ from typing import Literal
 
 from sfora_ray.config.member import Cause
 from sfora_ray.options import Options
+from sfora_ray.recipes import DistillationOptions, RecipeOptions
 
 SINGLE = "single:"
 """What the name of a fold of each member alone starts with."""
 
 FittedOn = Literal["none", "train", "test"]
+
+
+def recipe_in_words(recipe: RecipeOptions) -> str:
+    """Return a recipe by name, after the one that it is added to unless that is plain: ``memory + distillation``."""
+    if isinstance(recipe, DistillationOptions) and recipe.base.name != "plain":
+        return f"{recipe.base.name} + {recipe.name}"
+    return recipe.name
 
 
 class PackFacts(Options):
@@ -23,6 +31,7 @@ class PackFacts(Options):
     dataset_digest: str
     objective: str
     recipe: str
+    """As :func:`recipe_in_words` puts it."""
     backbone: str
     weights: str
     dim: int
@@ -43,7 +52,7 @@ class PackFacts(Options):
 
     @property
     def method(self) -> str:
-        """Return the objective with its recipe, e.g. ``hist + distillation``."""
+        """Return the objective with its recipe, e.g. ``contrastive + memory + distillation``."""
         return self.objective if self.recipe == "plain" else f"{self.objective} + {self.recipe}"
 
 

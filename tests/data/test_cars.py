@@ -102,6 +102,27 @@ def test_without_the_labels_of_the_test_images_there_is_one_error_and_no_other_s
 
 
 @pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    ("form", "name", "published"),
+    [
+        ("whole", "cars_annos.mat", "beside car_ims.tgz"),
+        ("kit", "devkit/cars_train_annos.mat", "in car_devkit.tgz"),
+        ("mirror", "devkit/cars_train_annos.mat", "in car_devkit.tgz"),
+    ],
+)
+def test_absent_annotations_are_named_in_full_with_the_way_out(
+    form: str, name: str, published: str, tmp_path: Path
+) -> None:
+    FORMS[form](tmp_path)
+    (tmp_path / name).unlink()
+    with pytest.raises(DataError) as caught:
+        load(tmp_path)
+    told = str(caught.value)
+    assert told.startswith(f"{tmp_path / name}: absent, ")
+    assert f"It is published {published}: put it there, or set `data.root`" in told
+
+
+@pytest.mark.usefixtures("small")
 def test_absent_images_are_all_named(tmp_path: Path) -> None:
     FORMS["mirror"](tmp_path)
     gone = [tmp_path / "cars_test" / "cars_test" / f"{number:05d}.jpg" for number in (7, 90)]
@@ -124,8 +145,6 @@ def test_damaged_or_foreign_annotations_are_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"neither the folder car_ims .* nor devkit.cars_meta\.mat"):
         load(tmp_path)
     (tmp_path / "car_ims").mkdir()
-    with pytest.raises(DataError, match=r"cars_annos\.mat: not a readable annotation file"):
-        load(tmp_path)
     (tmp_path / "cars_annos.mat").write_bytes(b"half a download" * 20)
     with pytest.raises(DataError, match=r"cars_annos\.mat: not a readable annotation file"):
         load(tmp_path)

@@ -46,13 +46,47 @@ def test_without_the_option_there_are_none(tmp_path: Path) -> None:
     [
         (ROWS.replace("b,Pear,2\n", ""), r"every class folder needs a row, got none for 1 \(b\)"),
         (ROWS + "b,Plum,2\n", "row 7: a class is of one coarse class, got 'b' in Pear and Plum"),
-        (ROWS.replace("Pear", ""), "row 3: columns folder and coarse_class are needed"),
-        (ROWS.replace("coarse_class", "kind"), "row 2: columns folder and coarse_class are needed"),
+        (ROWS.replace("Pear", ""), "row 3: folder and coarse_class must be filled in"),
     ],
 )
 def test_bad_files_are_refused_by_row(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(DataError, match=rf"classes\.csv.*{words}"):
         load(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "missing", "columns", "keys"),
+    [
+        (
+            ROWS.replace("coarse_class", "kind"),
+            "'coarse_class'",
+            "'folder', 'kind', 'images'",
+            "`data.coarse.coarse_column`",
+        ),
+        (ROWS.replace("folder", "name"), "'folder'", "'name', 'coarse_class', 'images'", "`data.coarse.class_column`"),
+        (
+            "name;kind\na;Apple\n",
+            "'folder' and 'coarse_class'",
+            "'name;kind'",
+            "`data.coarse.class_column` and `data.coarse.coarse_column`",
+        ),
+        (
+            "",
+            "'folder' and 'coarse_class'",
+            "no column",
+            "`data.coarse.class_column` and `data.coarse.coarse_column`",
+        ),
+    ],
+)
+def test_a_header_without_the_columns_is_refused_with_those_it_has(
+    tmp_path: Path, text: str, missing: str, columns: str, keys: str
+) -> None:
+    with pytest.raises(DataError) as caught:
+        load(tmp_path, text)
+    place = tmp_path / "classes.csv"
+    assert (
+        str(caught.value) == f"{place}: the header must have {missing}, got {columns}. Set {keys} to what the file has."
+    )
 
 
 def test_an_absent_file_is_refused(tmp_path: Path) -> None:

@@ -53,6 +53,23 @@ def test_a_missing_file_is_named_never_replaced_by_chance(tmp_path: Path) -> Non
         ResNetOptions(weights=str(missing)).weights_identity()
 
 
+def test_a_folder_is_not_called_nothing(tmp_path: Path) -> None:
+    with pytest.raises(WeightsError, match=r"must be a file, got a folder\. Give a file in it"):
+        read_weights(tmp_path)
+
+
+@pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
+@pytest.mark.parametrize("text", ["hello world", "epoch,loss", "{}", "<html>not found</html>", ""])
+def test_a_text_file_is_told_to_be_none_of_weights(text: str, suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"notes{suffix}"
+    path.write_text(text)
+    with pytest.raises(
+        WeightsError, match=r"of tensors, got a file that is none \([A-Z]\w+Error(: .+)?\)\. Copy"
+    ) as caught:
+        read_weights(path)
+    assert "weights_only" not in str(caught.value)
+
+
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.98])
 @pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
 def test_a_truncated_file_is_one_error(suffix: str, share: float, resnet18_file: Path, tmp_path: Path) -> None:
@@ -78,8 +95,11 @@ def test_another_networks_file_lists_a_few_differences(resnet18_file: Path) -> N
 def test_code_in_a_pickle_is_not_run(tmp_path: Path) -> None:
     path = tmp_path / "network.pth"
     torch.save(nn.Linear(2, 2), path)
-    with pytest.raises(WeightsError, match=r"network\.pth"):
+    with pytest.raises(
+        WeightsError, match=r"Unsupported global: GLOBAL torch\.nn\..*save the network's state_dict"
+    ) as told:
         read_weights(path)
+    assert "weights_only" not in str(told.value)
     torch.save({"epoch": 3}, path)
     with pytest.raises(WeightsError, match="named tensors"):
         read_weights(path)

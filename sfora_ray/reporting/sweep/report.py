@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sfora_ray.files import write_text
+from sfora_ray.pack.summary import recipe_in_words
 from sfora_ray.reporting.blocks import Document
 from sfora_ray.reporting.markdown import FIGURES, render_markdown
 from sfora_ray.reporting.render_html import render_html
@@ -32,6 +33,6 @@ def make_document(sweep: SweepFolder, found: Ranking) -> Document:
         trials_section(manifest.config, found),
         settings_section(manifest, found),
     )
-    recipe = "" if pack.recipe.name == "plain" else f" + {pack.recipe.name}"
+    recipe = "" if pack.recipe.name == "plain" else f" + {recipe_in_words(pack.recipe)}"
     subtitle = f"{len(found.trials)} trials of {pack.loss.name}{recipe} on {pack.data.name}, sweep {found.sweep}"
     return Document(f"Sweep {manifest.name}", subtitle, sections)
