@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sfora_ray.config.pack import PackConfig
-from sfora_ray.recipes import DistillationOptions, RecipeOptions
+from sfora_ray.pack.summary import recipe_in_words
 from sfora_ray.samplers import HierarchicalOptions, MiningWeightedOptions, SamplerOptions
 from sfora_ray.training.preflight import MemberPlan
 
@@ -28,7 +28,7 @@ def print_plan(console: Console, config: PackConfig, plan: MemberPlan) -> None:
         + (", frozen BatchNorm" if config.model.frozen_batch_norm else ""),
         "weights": plan.weights,
         "objective": config.loss.name + (f", miner {config.miner.name}" if config.miner else ""),
-        "recipe": _recipe(config.recipe),
+        "recipe": recipe_in_words(config.recipe),
         "sampler": _sampler(config.sampler),
         "steps": f"{plan.steps_per_epoch} per epoch of batch {config.sampler.batch_size}, {training.epochs} epochs, "
         f"{plan.steps_per_epoch * training.epochs} in all",
@@ -40,12 +40,6 @@ def print_plan(console: Console, config: PackConfig, plan: MemberPlan) -> None:
     console.print(_groups(config, plan))
     for note in plan.notes:
         console.print(f"note: {note}", style="yellow", highlight=False, soft_wrap=True, markup=False)
-
-
-def _recipe(recipe: RecipeOptions) -> str:
-    if isinstance(recipe, DistillationOptions) and recipe.base.name != "plain":
-        return f"{recipe.name} around {recipe.base.name}"
-    return recipe.name
 
 
 def _sampler(sampler: SamplerOptions) -> str:

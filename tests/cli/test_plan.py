@@ -23,7 +23,7 @@ CONTRASTIVE = "loss={name: contrastive}"
         (
             (CONTRASTIVE, "recipe.base={name: memory, capacity: 24, warmup_steps: 2}", "sampler={name: random}"),
             "contrastive",
-            "distillation around memory",
+            "memory + distillation",
             "random",
         ),
         (
